@@ -214,9 +214,9 @@ class TensorDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     `max_rel`, `mean_rel`: |d| / max(|reference|, floor), floor = the dtype's smallest normal number. `max_scaled` is
     the largest |d| / (atol + rtol * |reference|): above 1 is a mismatch. `relative_rmse` is the RMSE over the RMS of
     float64, or of the reference where float64 was not computed; None where that is zero. `cosine` is of both tensors as
-    vectors, None where one is zero or not finite. `max_ulp` is in units of the tensors' dtype; None for integers.
-    Means, RMSE, cosine and blocks are over the elements that are finite on both sides. `blocks` holds the worst row,
-    column and tile block.
+    vectors, None where one is zero or not finite. No relative figure is of values that are zero but for rounding.
+    `max_ulp` is in units of the tensors' dtype; None for integers. Means, RMSE, cosine and blocks are over the elements
+    that are finite on both sides. `blocks` holds the worst row, column and tile block.
     What is not `judged` has neither passed nor failed: the other side gave nothing (yet), or float64 has not run yet.
     `criteria` are the rules by whose sums it passed or failed, and those that were looked at and do not decide. `form`
     is what differs beside the numbers.
@@ -291,7 +291,8 @@ Unit = Literal["kernel", "layer", "dispatch"]
 
 
 class KernelError(msgspec.Struct, frozen=True, kw_only=True):
-    """One launch of a kernel: the relative RMSE (RMSE / RMS of the reference) of its worst output, in float64's eyes.
+    """One launch of a kernel: the relative RMSE (RMSE / RMS of the reference, or of eager's value where the reference
+    is zero but for rounding) of its worst output, in float64's eyes.
 
     `isolated` is its own: against float64 of what the launch was really given, by which it is judged; `isolated_eager`
     that of the same nodes computed op by op in the program's own dtype, from the same. `error` is against float64 of

@@ -51,7 +51,15 @@ _OfLaunch = Literal["no launch", "bisected", "input overwritten", "inside a node
 _Unreadable = Literal["meta", "nested", "freed", "no values", "several tensors", "packed", "no arithmetic"]
 _Rounding = Literal["rounded", "by eager's rounding", "rounding unknown"]
 _Judged = Literal[
-    "rounded", "other seed", "eager far", "no such float64", "no more exact", "float64 decides", _Rounding
+    "rounded",
+    "other seed",
+    "eager far",
+    "no such float64",
+    "no more exact",
+    "float64 decides",
+    "beside threshold",
+    "zero but for rounding",  # so much is left of it, on each side: `subject`
+    _Rounding,
 ]
 _Form = Literal["on one side", "types", "same tensor"]
 _OfTensor = Literal["not run yet", "side failed", "compared on", "eager varies", _Unreadable, _Judged, _Form]

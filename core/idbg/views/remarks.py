@@ -136,6 +136,9 @@ _REMARKS: dict[RemarkKind, str] = {
     "eager varies": "eager itself gives something else each time, {subject}: it depends on more than its inputs (a "
     "clock, an address, threads), so the test's cannot be judged",
     "rounded": "within the rounding error of eager, measured by rounding its ops differently",
+    "beside threshold": "rounding decides on which side of a threshold (a ReLU, a comparison) {subject} is: right on "
+    "both",
+    "zero but for rounding": "zero but for rounding: RMS {subject}",
     "other seed": "not comparable: of other random numbers than eager's",
     "eager far": "eager itself is {subject}: judged by tolerance",
     "no such float64": "judged by tolerance: float64 has no such tensor",

@@ -118,10 +118,12 @@ def _distances(diff: TensorDiff) -> Iterator[tuple[str, str]]:
     """Over the elements that are finite on both sides."""
     if one_sided(diff):
         yield "|d| mean", f"{figure(diff.mean_abs)} where both are finite; so are the figures down to float64"
-        yield "|d| / |ref| mean", figure(diff.mean_rel)
+        relative = ("|d| / |ref| mean", figure(diff.mean_rel))
     else:
         yield "|d| max, mean", f"{figure(diff.max_abs)}, {figure(diff.mean_abs)}"
-        yield "|d| / |ref| max, mean", f"{figure(diff.max_rel)}, {figure(diff.mean_rel)}"
+        relative = ("|d| / |ref| max, mean", f"{figure(diff.max_rel)}, {figure(diff.mean_rel)}")
+    if diff.mean_rel is not None:
+        yield relative
     yield "RMSE", figure(diff.rmse)
     if diff.cosine is not None:
         yield "1 - cosine", f"{1 - diff.cosine:.3g}"

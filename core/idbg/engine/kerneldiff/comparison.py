@@ -44,6 +44,7 @@ from idbg.engine.kerneldiff.sides.run import (
     run_float64,
 )
 from idbg.engine.kerneldiff.sides.subject import Subject
+from idbg.engine.kerneldiff.sides.thresholds import ThresholdCheck
 from idbg.engine.kerneldiff.stages.captured import CompileRecord
 from idbg.engine.kerneldiff.steps.run import Compiler, trained, with_steps
 from idbg.engine.kerneldiff.tensors import native
@@ -179,6 +180,7 @@ class ComparisonRun:
         self.sides[:] = own, test
         self.notes.append(parted)
         del self._resampling
+        self.__dict__.pop("_thresholds", None)
         truth = self._float64(own) if truth is not None else None
         again = self._resampling.judge_nondeterminism(self._compare(own, test, truth), own)
         if not again.passed or not generators_differ(reference, test):
@@ -489,7 +491,8 @@ class ComparisonRun:
             reference = {name: _as(value, test.get(name)) for name, value in reference.items()}
         diffs = compare_leaves(reference, test, float64, self._rules)
         if float64 is not None:
-            return self._resampling.judge_rounding(diffs, reference, test, float64)
+            diffs = self._resampling.judge_rounding(diffs, reference, test, float64)
+            return self._thresholds.judge(diffs, reference, test, float64)
         if not self._is_by_rounding:
             return diffs
         return self._resampling.judge_by_eager(diffs, reference, test, self._rules.tolerances)
@@ -506,6 +509,10 @@ class ComparisonRun:
     @cached_property
     def _resampling(self) -> Resampling:
         return Resampling(self.subject, self.request.k, self._begin, self.notes, self.backward, self.request.agree)
+
+    @cached_property
+    def _thresholds(self) -> ThresholdCheck:
+        return ThresholdCheck(self._resampling, self._rules)
 
     @cached_property
     def _effects(self) -> EffectCheck:

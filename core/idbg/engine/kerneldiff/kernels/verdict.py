@@ -6,14 +6,21 @@ wrong element is found.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
-from idbg.engine.kerneldiff.tensors.allowance import GIVEN_K, KERNEL_K, KernelAllowance, Size, epsilon
+from idbg.engine.kerneldiff.tensors.allowance import (
+    GIVEN_K,
+    KERNEL_K,
+    KernelAllowance,
+    Size,
+    epsilon,
+    is_rounding_alone,
+)
 from idbg.engine.kerneldiff.tensors.float64_device import is_moved, on_float64_device
 
 _MAX_EXCUSED = 1e-4  # of the elements
@@ -48,19 +55,19 @@ def judge_launch(
     exact, dtype = reference.exact, reference.own.dtype
     if not (exact.dtype.is_floating_point or exact.dtype.is_complex):
         return _judge_whole(value, exact, reference.own, resample)
-    scale = rms(exact) or rms(reference.own)
-    sides = _compare_sides(exact, reference.own, value, scale)
-    known = (sides.eager, _rounded_once(exact, dtype, scale))
-    excess = _excess(sides.error, _allowed_given(exact, dtype, scale, known, k))
-    if excess > 1:
-        excess = min(excess, _judged_again(sides, dtype, known, resample(1.0), k, steps))
-    return BufferVerdict(sides.error, sides.eager, excess)
+    sides = _compare_sides(exact, reference.own, value)
+    known = (sides.eager, _rounded_once(exact, dtype, sides.scale))
+    excess = _excess(sides.error, _allowed_given(exact, dtype, sides.scale, known, k))
+    if excess <= 1:
+        return BufferVerdict(sides.error, sides.eager, excess)
+    again = _judged_again(sides, dtype, resample(1.0), k, steps)
+    return replace(again, excess=min(excess, again.excess))
 
 
 def _judged_again(
-    sides: "_Sides", dtype: torch.dtype, known: Sequence[Size], resample: Iterable[Tensor], k: float, steps: bool
-) -> float:
-    """The excess with the spread of eager's resampled values allowed."""
+    sides: "_Sides", dtype: torch.dtype, resample: Iterable[Tensor], k: float, steps: bool
+) -> BufferVerdict:
+    """The verdict with the spread of eager's resampled values allowed."""
     exact, value = sides.exact, sides.value.to(sides.exact.dtype)
     spread = torch.zeros_like(exact.abs())
     for other in map(on_float64_device, resample):
@@ -69,11 +76,16 @@ def _judged_again(
         value = torch.where((value - exact).abs() <= k * spread, exact, value)
         moved = spread[spread > 0]
         spread = spread.masked_fill(spread > _FLIP * (float(moved.median()) if moved.numel() else 0.0), 0)
-    scale = sides.scale or rms(spread)  # what is exactly zero has the size of its rounding errors
+    size = rms(spread)
+    if is_rounding_alone(sides.scale, size):  # zero, which eager has by luck
+        sides = _beside(exact, sides.own, sides.value, size)
+    scale = sides.scale
     if scale == 0:
-        return math.inf
+        return BufferVerdict(sides.error, sides.eager, math.inf)
     noise = measured(torch.zeros_like(spread), spread, scale)
-    return _excess(measured(exact, value, scale), _allowed_given(exact, dtype, scale, (*known, noise), k))
+    known = (sides.eager, _rounded_once(exact, dtype, scale), noise)
+    excess = _excess(measured(exact, value, scale), _allowed_given(exact, dtype, scale, known, k))
+    return BufferVerdict(sides.error, sides.eager, excess)
 
 
 def _judge_whole(value: Tensor, exact: Tensor, own: Tensor, resample: Resample) -> BufferVerdict:
@@ -108,8 +120,8 @@ def judge_buffer(
     """Judge a value that was computed from inputs with these errors; `steps` as above."""
     value, reference = _where_float64_is(value, reference)
     exact, dtype = reference.exact, reference.own.dtype
-    scale = rms(exact) or rms(reference.own)  # what is exactly zero has the size of its rounding errors
-    sides = _compare_sides(exact, reference.own, value, scale)
+    sides = _compare_sides(exact, reference.own, value)
+    scale = sides.scale
     worst = [sides.eager, *inputs]
     floats = dtype.is_floating_point or dtype.is_complex
     allowance = KernelAllowance(dtype, exact.numel(), _largest(exact) / scale if scale and floats else 1.0, k)
@@ -125,8 +137,7 @@ def judge_buffer(
 def errors_of(value: Tensor, reference: ReferenceValue) -> tuple[Size, Size]:
     """The errors of the value and of eager."""
     value, reference = _where_float64_is(value, reference)
-    exact = reference.exact
-    sides = _compare_sides(exact, reference.own, value, rms(exact) or rms(reference.own))
+    sides = _compare_sides(reference.exact, reference.own, value)
     return sides.error, sides.eager
 
 
@@ -139,21 +150,30 @@ def _where_float64_is(value: Tensor, reference: ReferenceValue) -> tuple[Tensor,
 
 @dataclass(frozen=True)
 class _Sides:
-    """A value beside the exact one, without elements that cannot be judged; both errors, over `scale`."""
+    """A value and eager's beside the exact one, without elements that cannot be judged; both errors, over `scale`."""
 
     exact: Tensor
+    own: Tensor
     value: Tensor
     scale: float
     error: Size
     eager: Size
 
 
-def _compare_sides(exact: Tensor, own: Tensor, value: Tensor, scale: float) -> _Sides:
+def _compare_sides(exact: Tensor, own: Tensor, value: Tensor) -> _Sides:
+    scale = rms(exact)
     eager = measured(exact, own, scale)
+    if is_rounding_alone(1.0, eager.rmse):
+        scale = size_of(exact, own)
+        eager = measured(exact, own, scale)
     if math.isinf(eager.rmse):
         own, value = _where_eager_is_like_float64(exact, own, value)
         eager = measured(exact, own, scale)
-    return _Sides(exact, value, scale, measured(exact, value, scale), eager)
+    return _beside(exact, own, value, scale, eager)
+
+
+def _beside(exact: Tensor, own: Tensor, value: Tensor, scale: float, eager: Size | None = None) -> _Sides:
+    return _Sides(exact, own, value, scale, measured(exact, value, scale), eager or measured(exact, own, scale))
 
 
 def _where_eager_is_like_float64(exact: Tensor, own: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,6 +210,14 @@ def measured(reference: Tensor, value: Tensor, scale: float | None = None) -> Si
     return Size(
         *(0.0 if figure == 0 else math.inf if not figure < math.inf else _over(figure, scale) for figure in figures)
     )
+
+
+def size_of(exact: Tensor, own: Tensor) -> float:
+    """The RMS of a value, to which its errors are relative: of one that is zero in mathematics what rounding leaves
+    of it in eager.
+    """
+    size, rounding = rms(exact), rms(own)
+    return rounding if is_rounding_alone(size, rounding) else size
 
 
 def rms(tensor: Tensor) -> float:

@@ -24,7 +24,13 @@ from idbg.engine.kerneldiff.float64.rounding import SAMPLES, PerturbedRounding
 from idbg.engine.kerneldiff.sides.run import Call, Side, run_eager, run_side
 from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.allowance import SMALL
-from idbg.engine.kerneldiff.tensors.compare import compare_sides, compare_tensors, relative_rmse
+from idbg.engine.kerneldiff.tensors.compare import (
+    compare_sides,
+    compare_tensors,
+    relative_rmse,
+    with_note,
+    without_relative,
+)
 from idbg.engine.kerneldiff.tensors.float64_device import float64_device
 from idbg.engine.kerneldiff.tensors.tree import AFTER, Leaves
 from idbg.schema.diff import DiffReport, TensorDiff
@@ -80,7 +86,7 @@ class Resampling:
     ) -> tuple[TensorDiff, ...]:
         """The diffs, where those pass whose error is rounding. Each kind of samples is run only if something fails."""
         samples = self._samples(eager)
-        while self.agree(any(map(_may_be_rounding, diffs))) and (kind := next(samples, None)) is not None:
+        while self.agree(any(map(may_be_rounding, diffs))) and (kind := next(samples, None)) is not None:
             diffs = tuple(self._judge(diff, (eager, test, float64), kind) for diff in diffs)
         return diffs
 
@@ -120,7 +126,7 @@ class Resampling:
         return replace(report, verdict="failed", outputs=outputs, gradients=gradients)
 
     def _judge(self, diff: TensorDiff, sides: tuple[Leaves, Leaves, Leaves], samples: Samples) -> TensorDiff:
-        if not _may_be_rounding(diff):
+        if not may_be_rounding(diff):
             return diff
         return judge_samples(diff, sides, samples, self._before(diff.name), self.k)
 
@@ -217,7 +223,7 @@ def _moved(value: object, own: object, other: object) -> object:
     return (base.double() + (another.double() - one.double())).to(base.dtype)
 
 
-def _may_be_rounding(diff: TensorDiff) -> bool:
+def may_be_rounding(diff: TensorDiff) -> bool:
     """Whether it failed by the size of its error alone."""
     return not diff.passed and diff.baseline is not None and _TOO_MUCH.issuperset(diff.failed_by)
 
@@ -244,7 +250,9 @@ def judge_samples(
     if not again.passed or not (samples.few or _is_explained(again, diff, float64, tf32=samples.tf32)):
         return diff
     own = tuple(replace(each, why_not=NOTE) for each in diff.criteria if each.exceeded)
-    return replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own), note=NOTE)
+    if again.relative_rmse is None:  # zero but for rounding, which eager may not have by luck
+        diff = replace(without_relative(diff), note=again.note)
+    return with_note(replace(diff, passed=True, failed_by=(), criteria=(*again.criteria, *own)), NOTE)
 
 
 def judge_by_eager(

@@ -157,8 +157,10 @@ def run_compiled(
     return replace(side, graphs=comparing.graphs_compiled() - before)
 
 
-def run_float64(subject: Subject, *, backward: bool = False) -> Side:
-    """The model run op by op, with floating arithmetic in float64."""
+def run_float64(
+    subject: Subject, *, backward: bool = False, modes: Sequence[AbstractContextManager[object]] = ()
+) -> Side:
+    """The model run op by op, with floating arithmetic in float64; `modes` receive the ops on float64 tensors."""
     memory = current_memory()
     mode = Float64(usual_dtype(subject.tensors.values()), subject.state_tensors(), memory=memory)
 
@@ -166,7 +168,8 @@ def run_float64(subject: Subject, *, backward: bool = False) -> Side:
         stack.enter_context(subject.compiled_way())
         stack.enter_context(dynamo.nothing_compiled())
         stack.enter_context(float64_copies(subject.state_tensors()))
-        stack.enter_context(mode)
+        for each in (*modes, mode):
+            stack.enter_context(each)
         return subject.model
 
     side = run_side("float64", subject, around, backward)

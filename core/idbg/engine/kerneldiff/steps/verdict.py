@@ -21,7 +21,7 @@ import torch
 from msgspec.structs import replace
 
 from idbg.engine.kerneldiff.steps.training import Rows, TensorRow
-from idbg.engine.kerneldiff.tensors.allowance import FAR, Allowance
+from idbg.engine.kerneldiff.tensors.allowance import FAR, Allowance, is_rounding_alone
 from idbg.engine.kerneldiff.tensors.compare import TensorDistance
 from idbg.schema.steps import KINDS, Kind, StepDistance, Where
 
@@ -46,9 +46,13 @@ class StepJudge:
     few: bool = False
 
     def judged(self, step: int, rows: Rows, amplified: float | None) -> list[StepDistance]:
-        """Every tensor after this step."""
+        """Every tensor after this step, but for those that are zero but for rounding."""
         few = self.few or (amplified or 0.0) > AMPLIFIED
-        return [self._judged(step, name, row, few) for name, row in rows.items()]
+        return [self._judged(step, name, row, few) for name, row in rows.items() if not self._is_zero(row)]
+
+    def _is_zero(self, row: TensorRow) -> bool:
+        reference = row.far.get(self.reference)
+        return reference is not None and is_rounding_alone(reference.size, reference.rmse)
 
     def _judged(self, step: int, name: str, row: TensorRow, few: bool) -> StepDistance:
         test, reference, sensitivity = (row.far.get(side) for side in (self.test, self.reference, self.sensitivity))
@@ -66,7 +70,7 @@ class StepJudge:
         size = max(each.size for each in others)
         worst = max(each.rmse for each in others)
         wrong = test.rmse if test else size
-        allowance = _allowance(row, self.k, len(others))
+        allowance = Allowance.of(row.dtype, self.k, row.kind in ("gradient", "moment"), len(others))
         rule = allowance.rmse(wrong, worst, size, 1 if few else max(1, row.count))
         unmoved = self.test in row.unmoved and self.reference not in row.unmoved and wrong > self.k * worst
         failed = rule.exceeded or unmoved or test is None or test.differing != 0
@@ -78,12 +82,6 @@ def _not_comparable(others: Sequence[TensorDistance], dtype: torch.dtype) -> boo
     """Whether these sides are no measure of what is right."""
     large = _FLOAT16_LARGE if dtype == torch.float16 else LARGE
     return any(each.differing or each.rmse > FAR * each.size or each.size > large for each in others)
-
-
-def _allowance(row: TensorRow, k: float, samples: int) -> Allowance:
-    exact = not (row.dtype.is_floating_point or row.dtype.is_complex)
-    info = torch.finfo(torch.float64 if exact else row.dtype)
-    return Allowance(k, info.eps, info.tiny, row.kind in ("gradient", "moment"), samples)
 
 
 def amplification(rows: Rows, side: str, moved: float) -> float | None:

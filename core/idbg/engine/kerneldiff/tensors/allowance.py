@@ -39,6 +39,12 @@ class Allowance:
     gradient: bool = False
     samples: int = 1
 
+    @classmethod
+    def of(cls, dtype: torch.dtype, k: float, gradient: bool = False, samples: int = 1) -> "Allowance":
+        """The bounds for values of this dtype; those of integers are float64's."""
+        info = torch.finfo(dtype if dtype.is_floating_point or dtype.is_complex else torch.float64)
+        return cls(k, info.eps, info.tiny, gradient, samples)
+
     @property
     def ulps(self) -> float:
         """The number of ulps that are no error."""
@@ -94,6 +100,13 @@ class Allowance:
 def total(terms: tuple[Term, ...]) -> float:
     """The sum of a bound's terms."""
     return sum(term.amount for term in terms)
+
+
+def is_rounding_alone(magnitude: float, eager: float) -> bool:
+    """Whether values of this RMS in float64, of which eager has this error, are zero in mathematics (a sum that
+    cancels): all that eager holds is rounding, and an error relative to float64's values says nothing.
+    """
+    return magnitude < CANCELLED * eager
 
 
 class Size(NamedTuple):

@@ -147,7 +147,7 @@ def compare_sides(
         return replace(two.unread(name), atol=rule.atol, rtol=rule.rtol)
     third = dense(float64).to(two.test.device)  # which may wait in host memory
     done = _pass(two, third, rule, full, equal_nan=True)
-    odd, allowance = done.nonfinite, _allowance(two.dtype, k, gradient, samples)
+    odd, allowance = done.nonfinite, Allowance.of(two.dtype, k, gradient, samples)
     judged = judge_sides(done.figures, allowance, odd.finite_float64, odd.left_out, done.size)
     failed, criteria = two.failed_by + _odd(done), judged.criteria
     if is_exact(two.dtype):
@@ -163,9 +163,20 @@ def compare_sides(
         if full:
             criteria += (replace(_beyond(two, done, rule), why_not=Remark("float64 decides")),)
     diff = _described(two, done, rule, tuple(dict.fromkeys(failed)), name, criteria, judged)
-    if judged.far is None or is_exact(two.dtype):
+    if is_exact(two.dtype) or (judged.far is None and judged.zero is None):
         return diff
-    return replace(diff, note=judged.far if two.note is None else (two.note, judged.far))
+    return with_note(without_relative(diff) if judged.zero else diff, judged.far or judged.zero)
+
+
+def without_relative(diff: TensorDiff) -> TensorDiff:
+    """The diff of values that are zero but for rounding: what is relative to these says nothing."""
+    return replace(diff, relative_rmse=None, max_rel=None, mean_rel=None, cosine=None, max_ulp=None)
+
+
+def with_note(diff: TensorDiff, note: Remark | str | None) -> TensorDiff:
+    """The diff with one more note."""
+    notes = tuple(each for each in (*(diff.note if isinstance(diff.note, tuple) else (diff.note,)), note) if each)
+    return replace(diff, note=notes if len(notes) > 1 else notes[0] if notes else "")
 
 
 class TensorDistance(msgspec.Struct, frozen=True):
@@ -248,11 +259,6 @@ def tolerance(name: str, value: float) -> float:
     if not value >= 0:
         raise BadInput(f"{name} is {value}", hint="a tolerance is 0 or more, or infinite")
     return value
-
-
-def _allowance(dtype: torch.dtype, k: float, gradient: bool, samples: int) -> Allowance:
-    info = torch.finfo(torch.float64 if is_exact(dtype) else dtype)
-    return Allowance(k, info.eps, info.tiny, gradient, samples)
 
 
 def _pass(two: Pair, float64: Tensor | None, rule: Rule, full: bool, equal_nan: bool) -> TensorPass:

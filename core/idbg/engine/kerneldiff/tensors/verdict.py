@@ -11,9 +11,9 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from idbg.engine.kerneldiff.tensors import figures as at
-from idbg.engine.kerneldiff.tensors.allowance import CANCELLED, FAR, FEWEST, FOUND, LOST, Allowance, total
+from idbg.engine.kerneldiff.tensors.allowance import FAR, FEWEST, FOUND, LOST, Allowance, is_rounding_alone, total
 from idbg.engine.kerneldiff.tensors.figures import Figures, Grid, Vector
-from idbg.format.amounts import share
+from idbg.format.amounts import figure, share
 from idbg.schema.diff import Baseline, Block, Criterion, FailedBy, Term
 from idbg.schema.remarks import Remark
 
@@ -34,6 +34,7 @@ class SidesVerdict:
     baseline: Baseline
     blocks: tuple[Block, ...]
     far: Remark | None  # why float64 is no judge, if it is none
+    zero: Remark | None = None  # with what is left of values that are zero in mathematics
 
     @property
     def failed_by(self) -> tuple[FailedBy, ...]:
@@ -67,11 +68,13 @@ def judge_sides(
     criteria += [criterion for _, criterion in blocks]
     baseline = Baseline(test, header[at.TEST_MAX], eager, header[at.EAGER_MAX])
     far = None if allowance.gradient or allowance.samples > 1 else _far(test, eager, magnitude)
-    return SidesVerdict(tuple(criteria), baseline, tuple(block for block, _ in blocks), far)
+    left = f"{figure(eager)} in eager, {figure(magnitude)} in float64"
+    zero = Remark("zero but for rounding", left) if is_rounding_alone(magnitude, eager) else None
+    return SidesVerdict(tuple(criteria), baseline, tuple(block for block, _ in blocks), far, zero)
 
 
 def _far(test: float, eager: float, magnitude: float) -> Remark | None:
-    if min(test, eager) <= FAR * magnitude or 0 < magnitude < CANCELLED * eager:
+    if min(test, eager) <= FAR * magnitude or (magnitude and is_rounding_alone(magnitude, eager)):
         return None
     apart = f"{share(eager / magnitude)} from float64" if magnitude else "not 0, as float64 is"
     return Remark("eager far", apart)
