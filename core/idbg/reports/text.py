@@ -8,6 +8,8 @@ from idbg.format.file_names import near_place
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.render.text import lines
+from idbg.schema.decisions.dynamo import FrameGuards, Skip
+from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
 from idbg.views import breaks, splits, violations
@@ -66,13 +68,13 @@ def _frames(run: Run) -> str:
 
 def decision_counts(run: Run) -> str:
     """Frames, skipped functions, guards, cache hits, and the time of all of it, in a line."""
-    guards = sum(len(each.guards) for each in run.decided.guards.values())
-    skips = f"{counted(len(run.decided.skips), 'function')} left alone"
+    guards = sum(len(each.guards) for each in run.decided.last(FrameGuards).values())
+    skips = f"{counted(len(run.decided.every(Skip)), 'function')} left alone"
     no_answers = "answers of caches not recorded" if "caches" in run.unrecorded else "no cache was used"
-    hits = [answer.outcome for answers in run.decided.caches.values() for answer in answers]
+    hits = [answer.outcome for answers in run.decided.of(CacheAnswer).values() for answer in answers]
     parts = [
         counted(len(run.frames), "frame"),
-        skips if "skips" not in run.unrecorded or run.decided.skips else "functions left alone not recorded",
+        skips if "skips" not in run.unrecorded or run.decided.every(Skip) else "functions left alone not recorded",
         amount_words(run, "guards", guards, "guard"),
         f"{hits.count('hit')} of {len(hits)} found in caches" if hits else no_answers,
         f"{elapsed(run.seconds)} in all",
@@ -92,8 +94,8 @@ def summary_json(run: Run) -> dict[str, object]:
         "kernels": len(run.kernels),
         "breaks": amount(run, "breaks", run.times_broken),
         "recompiles": amount(run, "recompiles", len(run.recompiles)),
-        "skips": amount(run, "skips", len(run.decided.skips)),
-        "guards": amount(run, "guards", sum(len(each.guards) for each in run.decided.guards.values())),
+        "skips": amount(run, "skips", len(run.decided.every(Skip))),
+        "guards": amount(run, "guards", sum(len(each.guards) for each in run.decided.last(FrameGuards).values())),
         "violations": run.violation_count,
     }
 

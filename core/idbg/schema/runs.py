@@ -16,9 +16,9 @@ from idbg.schema.bisection import Bisected
 from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKey
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.decided import Decided
-from idbg.schema.decisions.dynamo import GraphBreak, Stack, Trial
+from idbg.schema.decisions.dynamo import BreakAgain, GraphBreak, Stack, Trial
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, Outcome, SideResult
-from idbg.schema.events import DECISION, SessionEvent
+from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_edits import KernelEdit
@@ -202,7 +202,7 @@ class Run:
     @property
     def times_broken(self) -> int:
         """How often Dynamo ended a graph, also again at a place that `breaks` has."""
-        return len(self.breaks) + len(self.decided.breaks_again)
+        return len(self.breaks) + len(self.decided.every(BreakAgain))
 
     def graph(self, frame: str, stage: Stage, part: Part = "") -> Graph | None:
         """The graph of this frame at this stage; None where the run has none."""
@@ -267,8 +267,8 @@ class Run:
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
                 self.checked, self.exit_status, self.children = event.checked, event.exit_status, event.children
                 self.violations = marked(self.violations, self.links)
-            case _ if isinstance(event, DECISION):
-                self.decided.apply(event)
+            case events.DecisionsRecorded():
+                self.decided.apply(event.frame, event.decisions)
             case _:
                 pass
 

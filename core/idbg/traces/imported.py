@@ -242,7 +242,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
             tuple(self.failed_guards.pop(compiled_id, ())),
             stack_of_error(self.errors.pop(compiled_id, "")),
         )
-        self.emit(events.FrameDone(run=self.run, result=replace(result, limit=self.limit, limit_all=self.limit_all)))
+        self.decided(name, replace(result, limit=self.limit, limit_all=self.limit_all))
         self.part_of_frame_done(name)
         frame.finished = True
 
@@ -286,7 +286,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
             near = nearest(key, alike) if found.outcome == "miss" else None
             alike[:] = [*alike[1 - KEYS_HELD :], key]
         answer = cache_answers.described(found, "", key, near, "the trace does not say why")
-        self.emit(events.CacheAnswered(run=self.run, frame=name, answer=answer))
+        self.decided(name, answer)
 
     @property
     def verdict(self) -> Verdict:
@@ -322,7 +322,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
 
     def _send_spans(self) -> None:
         if spans := self._spans.taken():
-            self.emit(events.SpansRecorded(run=self.run, spans=spans))
+            self.decided("", *spans)
 
     def finish(self) -> None:
         super().finish()
@@ -381,7 +381,7 @@ class FileReader(RecordReader):
         elif kind == "dynamo_cpp_guards_str":
             name = self.imported.frame(frame).frame
             self.imported.has_guards = True
-            self.run.emit(events.GuardsCaptured(run=RUN, guards=read_guards(record.text, name)))
+            self.run.decided(name, read_guards(record.text, name))
         elif kind in exported.KINDS:
             exported.read(self.run, kind, record.text)
         elif kind == "artifact" and name_of(about) == exported.PARTIAL:

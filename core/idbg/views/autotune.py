@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from msgspec import to_builtins
-
 from idbg.format.amounts import counted, elapsed, percentage
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.decisions.inductor import Autotuned, Choice
@@ -36,7 +34,7 @@ def choices(run: Run) -> list[Tuned]:
     """Every choice, in the order in which they were made."""
     return [
         Tuned(frame, tuned.part, _words(tuned), margin(tuned), kernels_of(run, frame, tuned), tuned)
-        for frame, choices in run.decided.autotuned.items()
+        for frame, choices in run.decided.of(Autotuned).items()
         for tuned in choices
     ]
 
@@ -93,7 +91,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
 
 def count(run: Run) -> int:
     """Choices."""
-    return sum(map(len, run.decided.autotuned.values()))
+    return sum(map(len, run.decided.of(Autotuned).values()))
 
 
 def _row(run: Run, each: Tuned, number: int, *, alone: bool) -> Row:
@@ -136,4 +134,4 @@ def _candidates(each: Tuned, key: tuple[str, int]) -> Iterator[Row]:
 
 def as_json(run: Run) -> object:
     """Each choice, whole, with its sentence, and the kernels that it is about."""
-    return [{**to_builtins(row.tuned), **picked(row, "frame words margin kernels")} for row in choices(run)]
+    return [{**row.tuned.facts(), **picked(row, "frame words margin kernels")} for row in choices(run)]

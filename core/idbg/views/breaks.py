@@ -10,7 +10,7 @@ from idbg.analysis.decisions.trials import of_place
 from idbg.format.amounts import and_unsized, counted, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg.schema.decisions.dynamo import GraphBreak, Trial
+from idbg.schema.decisions.dynamo import FrameResult, GraphBreak, Trial
 from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
@@ -27,7 +27,7 @@ _COLUMNS = (Column("times", "count", 3), Column("cost", "seconds", 2), Column("l
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     """A row a line that breaks graphs, the most expensive first; below it what to do, why, and the stack."""
-    found, failed = places(run), sum(result.end == "failed" for result in run.decided.results.values())
+    found, failed = places(run), sum(result.end == "failed" for result in run.decided.last(FrameResult).values())
     body: list[Row | Table] = []
     if failed:
         text = f"{counted(failed, 'frame')} failed: frames has why (fullgraph=True makes a break an error)"

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import to_builtins
-
 from idbg.analysis.decisions.caches import ways_out
 from idbg.format.amounts import counted, duration
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
@@ -58,7 +56,7 @@ def answers(run: Run) -> list[Answer]:
     """Every answer of the run, in the order in which they came."""
     return [
         Answer(frame, answer.part, answer.cache, answer.outcome, answer.what, why(answer), ways_out(answer), answer)
-        for frame, found in run.decided.caches.items()
+        for frame, found in run.decided.of(CacheAnswer).items()
         for answer in found
     ]
 
@@ -84,7 +82,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
 
 def count(run: Run) -> int:
     """Misses and bypasses."""
-    return sum(answer.outcome in ("miss", "bypass") for each in run.decided.caches.values() for answer in each)
+    return sum(answer.outcome in ("miss", "bypass") for each in run.decided.of(CacheAnswer).values() for answer in each)
 
 
 def _of_cache(cache: CacheName, found: Sequence[Answer]) -> Row:
@@ -168,6 +166,6 @@ def difference(differs: Differs) -> str:
 def as_json(run: Run) -> object:
     """Each answer, whole, with its sentence."""
     return [
-        {"frame": row.frame, **to_builtins(row.answer), "why": row.why, **({"to_do": row.to_do} if row.to_do else {})}
+        {"frame": row.frame, **row.answer.facts(), "why": row.why, **({"to_do": row.to_do} if row.to_do else {})}
         for row in answers(run)
     ]

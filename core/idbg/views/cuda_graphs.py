@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from msgspec import to_builtins
-
 from idbg.analysis.decisions.cuda_graphs import meaning, ways_out
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
@@ -50,7 +48,7 @@ def outcomes(run: Run) -> list[Outcome]:
         Outcome(
             frame, each.part, _words(each), why(run, frame, each), each.file, each.line, ways_out(each.reason), each
         )
-        for frame, graphs in run.decided.cuda_graphs.items()
+        for frame, graphs in run.decided.of(CudaGraph).items()
         for each in graphs
         if each.outcome != "ready" or not _was_decided(graphs, each.part)
     ]
@@ -84,7 +82,7 @@ def why(run: Run, frame: str, graph: CudaGraph) -> str:
 
 
 def _split(run: Run, frame: str, part: Part) -> bool:
-    return any(graph.part == part and graph.outcome == "split" for graph in run.decided.cuda_graphs.get(frame, ()))
+    return any(graph.part == part and graph.outcome == "split" for graph in run.decided.of(CudaGraph).get(frame, ()))
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
@@ -126,4 +124,4 @@ def _row(run: Run, each: Outcome, number: int) -> Row:
 
 def as_json(run: Run) -> object:
     """Each decision, whole, with its sentence."""
-    return [{**to_builtins(row.graph), **picked(row, "frame words why to_do")} for row in outcomes(run)]
+    return [{**row.graph.facts(), **picked(row, "frame words why to_do")} for row in outcomes(run)]

@@ -10,7 +10,7 @@ from idbg.analysis.decisions.kernel_facts import Buffer, KernelFacts, kernel_fac
 from idbg.format.amounts import and_unsized, counted, few
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.inductor import JUDGED, SILENT, Refusal
+from idbg.schema.decisions.inductor import JUDGED, SILENT, FusionLog, Refusal
 from idbg.schema.errors import BadInput
 from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId, NodeId, Part
@@ -104,7 +104,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
 
 def count(run: Run) -> int:
     """Pairs whose fusion was rejected."""
-    return sum(len({(each.one, each.other) for each in log.refusals}) for log in run.decided.fusion.values())
+    return sum(len({(each.one, each.other) for each in log.refusals}) for log in run.decided.last(FusionLog).values())
 
 
 def recorded(run: Run) -> Iterator[Fusion]:
@@ -255,7 +255,7 @@ def as_json(run: Run) -> object:
             {
                 "frame": found.frame,
                 "part": found.part,
-                "log": found.log,
+                "log": found.log.facts("part"),
                 "kernels": [kernel.name if kernel else "" for kernel in found.kernels],
                 "recomputed": {
                     name: [_name(found, number) for number in numbers] for name, numbers in found.recomputed().items()

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from idbg.format.amounts import counted, seconds, share
@@ -36,7 +35,7 @@ class Native(NamedTuple):
 
 def native(run: Run) -> Native | None:
     """Over all split graphs of a run; None where no backend split one."""
-    every = [(split, run.decided.split_calls.get(split.number)) for split in _splits(run)]
+    every = [(split, run.decided.last(SplitCalls).get(split.number)) for split in _splits(run)]
     if not every:
         return None
     known = [calls for _, calls in every if calls is not None]
@@ -61,7 +60,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     found = native(run)
     if found is None:
         return Section(TITLE, NOTHING)
-    rows = [_row(run, frame, split) for frame, splits in run.decided.splits.items() for split in splits]
+    rows = [_row(run, frame, split) for frame, splits in run.decided.of(GraphSplit).items() for split in splits]
     backends = ", ".join(dict.fromkeys(split.backend for split in _splits(run)))
     summary = f"{backends}: {native_words(run) or 'all of ' + counted(found.of, 'node')}"
     return Section(TITLE, summary, found.calls, "warning" if found.calls else "ok", tuple(rows))
@@ -83,14 +82,18 @@ def count(run: Run) -> int:
 def as_json(run: Run) -> object:
     """Each split, whole, with its calls."""
     return [
-        {"frame": frame, **to_builtins(split), "calls": to_builtins(run.decided.split_calls.get(split.number))}
-        for frame, splits in run.decided.splits.items()
+        {"frame": frame, **split.facts(), "calls": _calls_json(run.decided.last(SplitCalls).get(split.number))}
+        for frame, splits in run.decided.of(GraphSplit).items()
         for split in splits
     ]
 
 
+def _calls_json(calls: SplitCalls | None) -> object:
+    return calls.facts("number") if calls is not None else None
+
+
 def _splits(run: Run) -> Iterator[GraphSplit]:
-    for splits in run.decided.splits.values():
+    for splits in run.decided.of(GraphSplit).values():
         yield from splits
 
 
@@ -105,7 +108,7 @@ def _native(split: GraphSplit, calls: SplitCalls | None) -> list[NativeCall]:
 
 
 def _row(run: Run, frame: str, split: GraphSplit) -> Row:
-    calls = run.decided.split_calls.get(split.number)
+    calls = run.decided.last(SplitCalls).get(split.number)
     left = _native(split, calls)
     sign, tone = _LOOKS[bool(left)]
     compiled = split.calls - len(left)

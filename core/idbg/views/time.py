@@ -335,7 +335,10 @@ def as_json(run: Run) -> object:
             for each in times.builds(timings)
         ],
         "phases": run.phases,
-        "spans": [{**picked(each, "span depth own seconds"), "ended": not each.lasts} for each in timings],
+        "spans": [
+            {"span": each.span.facts(), **picked(each, "depth own seconds"), "ended": not each.lasts}
+            for each in timings
+        ],
     }
 
 

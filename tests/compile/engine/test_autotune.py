@@ -35,7 +35,7 @@ def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tunings(run: Run) -> list[Autotuned]:
-    return [tuned for each in run.decided.autotuned.values() for tuned in each]
+    return [tuned for each in run.decided.of(Autotuned).values() for tuned in each]
 
 
 def without_number(name: str) -> str:

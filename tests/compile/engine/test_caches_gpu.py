@@ -67,7 +67,7 @@ def line_of(function: str, text: str) -> int:
 
 
 def tunings(run: Run) -> list[Autotuned]:
-    return [tuned for each in run.decided.autotuned.values() for tuned in each]
+    return [tuned for each in run.decided.of(Autotuned).values() for tuned in each]
 
 
 def test_the_second_call_is_recorded_once(again: Callable[..., Run]):
