@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from idbg import views
 from idbg.format.amounts import counted, elapsed
 from idbg.format.failures import frame_words
 from idbg.format.file_names import near_place
@@ -12,7 +13,7 @@ from idbg.schema.decisions.dynamo import FrameGuards, Skip
 from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
-from idbg.views import breaks, splits, violations
+from idbg.views import breaks, violations
 from idbg.views.faults import crash_lines
 from idbg.views.records import amount, amount_words
 
@@ -109,8 +110,8 @@ def contents(run: Run) -> Iterator[str]:
     if run.backwards_idle:
         frames = f"{counted(len(run.backwards_idle), 'frame')} ({', '.join(run.backwards_idle[:LINES_OF_A_RULE])})"
         yield f"  the program never ran the backward of {frames}: idbg had it compiled, torch alone would not have"
-    if native := splits.native_words(run):
-        yield f"  {native}: idbg analyze --type splits says which and why"
+    for name, words in views.in_short(run):
+        yield f"  {words}: idbg analyze --type {name} says which and why"
     for graph_break in run.breaks[:LINES_OF_A_RULE]:
         yield f"  {breaks.sentence(graph_break)}"
     if len(run.breaks) > LINES_OF_A_RULE:

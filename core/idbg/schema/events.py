@@ -433,27 +433,12 @@ class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
     switches: tuple[Switch, ...]
 
 
-Record = Literal[
-    "graphs",
-    "breaks",
-    "recompiles",
-    "guards",
-    "caches",
-    "spans",
-    "skips",
-    "fusion",
-    "passes",
-    "autotuning",
-    "cuda graphs",
-    "splits",
-]
-"""What a run can have records of."""
-
-
 class NotRecorded(RunEvent, frozen=True, kw_only=True, tag="not_recorded"):
-    """The trace of this run does not have these records: that the run has none of them is no answer."""
+    """The trace of this run does not have these records, as `decisions.Report.record` names them, or "skips": that the
+    run has none of them is no answer.
+    """
 
-    records: tuple[Record, ...]
+    records: tuple[str, ...]
 
 
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):

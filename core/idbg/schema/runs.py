@@ -87,7 +87,7 @@ class Run:
     recompiles: list[events.Recompiled] = field(default_factory=list)
     frame_failures: list[events.FrameFailed] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
-    unrecorded: frozenset[events.Record] = frozenset()  # of a trace: of what it has no record
+    unrecorded: frozenset[str] = frozenset()  # of a trace: of what it has no record
     torch_settings: tuple[str, ...] | None = None  # that differ from torch's defaults; None where that was not recorded
     backwards_idle: tuple[str, ...] = ()  # frames whose backward was compiled, and never called by the program
     output: list[events.OutputWritten] = field(default_factory=list)

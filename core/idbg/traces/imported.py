@@ -18,6 +18,7 @@ from idbg.analysis.decisions.guards import read_failed
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.raised_text import raised_by_backend
 from idbg.schema import events
+from idbg.schema.decisions import reports
 from idbg.schema.decisions.dynamo import FailedGuard, FrameEnd, GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Part, Role, Sym
 from idbg.schema.programs import Failure, Verdict
@@ -293,14 +294,11 @@ class ImportedRun(TracedRun[ImportedFrame]):
         """The verdict of all that was read."""
         return "violations" if self.violations else "compiled" if self.has_graphs else "empty"
 
-    def _unrecorded(self) -> Iterator[events.Record]:
+    def _unrecorded(self) -> Iterator[str]:
         """Of what the trace has no record. Torch since 2.6, whose metrics have Dynamo's settings, writes a record of
         each break, recompile, guard and answer of a cache.
         """
-        yield from ("skips", "fusion", "passes", "autotuning", "cuda graphs", "splits")
-        if not self.frames:
-            return
-        seen: dict[events.Record, bool] = {
+        seen = {
             "graphs": any(frame.graphs for frame in self.frames.values()),
             "breaks": self.is_of_new_torch or self.has_broken,
             "recompiles": self.is_of_new_torch or self.has_recompiled,
@@ -308,7 +306,8 @@ class ImportedRun(TracedRun[ImportedFrame]):
             "caches": self.is_of_new_torch or self.has_answers,
             "spans": self._spans.has_begun,
         }
-        yield from (record for record, is_there in seen.items() if not is_there)
+        yield from sorted({"skips", *(each.record for each in reports() if each.record)} - seen.keys())
+        yield from (record for record, is_there in seen.items() if self.frames and not is_there)
 
     def _take_time(self, frame: str, part: Timed) -> None:
         self.began = self.began or part.at
@@ -321,8 +320,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
             self._send_spans()
 
     def _send_spans(self) -> None:
-        if spans := self._spans.taken():
-            self.decided("", *spans)
+        self.decided("", *self._spans.taken())
 
     def finish(self) -> None:
         super().finish()

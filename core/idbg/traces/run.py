@@ -158,7 +158,8 @@ class TracedRun(ABC, Generic[FrameT_co]):
 
     def decided(self, frame: str, *decisions: Decision) -> None:
         """Emit decisions of a frame, "" for those that stay when torch traces it anew."""
-        self.emit(events.DecisionsRecorded(run=self.run, frame=frame, decisions=decisions))
+        if decisions:
+            self.emit(events.DecisionsRecorded(run=self.run, frame=frame, decisions=decisions))
 
     @property
     def has_broken(self) -> bool:

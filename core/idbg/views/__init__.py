@@ -4,17 +4,20 @@ A module here has `view(run, options)`, which gives a `Section` of `tree`; paint
 it. `as_json(run)` gives the same facts as records. `about` finds the rows that are about a node, a kernel or a line.
 """
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Protocol, cast
 
-from idbg.schema.events import Record
+from idbg.schema.decisions import reports
 from idbg.schema.runs import Run
 from idbg.views import records
 from idbg.views.tree import NO_OPTIONS, Options, Section
 
 
 class View(Protocol):
-    """A module of this room. One that has NEEDS answers from these records; see `records`."""
+    """A module of this room."""
+
+    TITLE: str
 
     def view(self, run: Run, options: Options = NO_OPTIONS) -> Section:
         """The section about this run."""
@@ -26,9 +29,23 @@ class View(Protocol):
         """The same facts as records, whole."""
 
 
-def needs(name: str) -> tuple[Record, ...]:
+class InShort(View, Protocol):
+    """One whose report has words."""
+
+    def in_short(self, run: Run) -> str:
+        """A few words; "" where there is nothing to say."""
+
+
+def needs(name: str) -> tuple[str, ...]:
     """The records without which the module of this name cannot answer."""
-    return getattr(view(name), "NEEDS", ())
+    return tuple(each.record for each in reports() if each.name == name and each.record)
+
+
+def in_short(run: Run) -> Iterator[tuple[str, str]]:
+    """What stands beside a run's counts, each with the type of `idbg analyze` that has more of it."""
+    for each in reports():
+        if each.has_words and (words := cast("InShort", view(each.name)).in_short(run)):
+            yield each.name, words
 
 
 def section(name: str, run: Run, options: Options = NO_OPTIONS) -> Section:

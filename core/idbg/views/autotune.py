@@ -6,7 +6,6 @@ from typing import NamedTuple
 from idbg.format.amounts import counted, elapsed, percentage
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.decisions.inductor import Autotuned, Choice
-from idbg.schema.events import Record
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
@@ -14,7 +13,6 @@ from idbg.views.frame_graphs import nodes_of
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, kernel_refs, words
 
 TITLE = "Autotuning"
-NEEDS: tuple[Record, ...] = ("autotuning",)
 NOTHING = "no autotuning: max_autotune is off, or there was one candidate for each op"
 _COLUMNS = (Column("takes", "seconds", 4), Column("", "bar", 1), Column("about", "text", 2, 8))
 

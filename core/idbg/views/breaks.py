@@ -11,7 +11,6 @@ from idbg.format.amounts import and_unsized, counted, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FrameResult, GraphBreak, Trial
-from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
@@ -21,7 +20,6 @@ from idbg.views.frame_graphs import FrameGraphs
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Graph breaks"
-NEEDS: tuple[Record, ...] = ("breaks",)
 _COLUMNS = (Column("times", "count", 3), Column("cost", "seconds", 2), Column("line", "place", 4))
 
 

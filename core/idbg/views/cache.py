@@ -8,7 +8,6 @@ from idbg.analysis.decisions.caches import ways_out
 from idbg.format.amounts import counted, duration
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.inductor import CacheAnswer, CacheName, Differs
-from idbg.schema.events import Record
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.views.advice import MAY
@@ -16,7 +15,6 @@ from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Options, Refs, Row, Section, Tone, kernel_refs, words
 
 TITLE = "Caches"
-NEEDS: tuple[Record, ...] = ("caches",)
 NAMES: dict[CacheName, str] = {
     "fx_graph": "FX graph cache",
     "aot_autograd": "AOTAutograd cache",

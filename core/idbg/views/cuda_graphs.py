@@ -6,7 +6,6 @@ from idbg.analysis.decisions.cuda_graphs import meaning, ways_out
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.inductor import CudaGraph
-from idbg.schema.events import Record
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
@@ -15,7 +14,6 @@ from idbg.views.frame_graphs import nodes_of
 from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Tone, words
 
 TITLE = "CUDA graphs"
-NEEDS: tuple[Record, ...] = ("cuda graphs",)
 NOTHING = (
     "no CUDA graphs: neither mode reduce-overhead nor the option triton.cudagraphs is on, or Inductor lowered nothing"
 )

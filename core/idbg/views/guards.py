@@ -10,14 +10,12 @@ from idbg.format import amounts
 from idbg.format.amounts import counted, evaluation, percentage
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
-from idbg.schema.events import Record
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, words
 
 TITLE = "Guards"
-NEEDS: tuple[Record, ...] = ("guards",)
 NONE = "no guards: no frame was compiled"
 _MANY = 200  # guards of a frame from which it is folded on the screen at first
 _DEAREST = 3  # frames whose guards cost most: unfolded in text, as those of which one failed

@@ -10,14 +10,12 @@ from idbg.format.amounts import counted, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS
 from idbg.schema.decisions.inductor import PassRun, PhaseRun
-from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Passes"
-NEEDS: tuple[Record, ...] = ("passes",)
 _PHASES = {"pre_grad": "pre-grad", "joint": "joint", "post_grad": "post-grad", "other": "other"}
 _COLUMNS = (Column("nodes", rank=3), Column("changed", rank=2), Column("time", "seconds", 1))
 _TONES: dict[str, Tone] = {"+": "clean", "-": "reject", MARKS["ellipsis"]: "dim", " ": "dim"}

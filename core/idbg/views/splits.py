@@ -8,13 +8,11 @@ from msgspec.structs import replace
 from idbg.format.amounts import counted, seconds, share
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.backends import GraphSplit, NativeCall, SplitCalls
-from idbg.schema.events import Record
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
 from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Partitions of the backend"
-NEEDS: tuple[Record, ...] = ("splits",)
 NOTHING = "no backend reported which nodes it compiles: Inductor and eager take all of a graph"
 
 
@@ -46,7 +44,7 @@ def native(run: Run) -> Native | None:
     return Native(sum(len(_native(*each)) for each in every), sum(split.calls for split, _ in every), of_time)
 
 
-def native_words(run: Run) -> str:
+def in_short(run: Run) -> str:
     """ "3 of 14 nodes in eager (8 % of the time)"; "" where a backend took all, or split nothing."""
     found = native(run)
     if found is None or not found.calls:
@@ -62,11 +60,11 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
         return Section(TITLE, NOTHING)
     rows = [_row(run, frame, split) for frame, splits in run.decided.of(GraphSplit).items() for split in splits]
     backends = ", ".join(dict.fromkeys(split.backend for split in _splits(run)))
-    summary = f"{backends}: {native_words(run) or 'all of ' + counted(found.of, 'node')}"
+    summary = f"{backends}: {in_short(run) or 'all of ' + counted(found.of, 'node')}"
     return Section(TITLE, summary, found.calls, "warning" if found.calls else "ok", tuple(rows))
 
 
-def left_to_eager(run: Run) -> Section:
+def findings(run: Run) -> Section:
     """As `view`, the graphs alone of which eager runs something, as one table."""
     whole = view(run)
     rows = [row for row in whole.body if isinstance(row, Row) and row.open]

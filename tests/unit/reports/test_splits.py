@@ -28,20 +28,20 @@ def run_of(*splits_: GraphSplit, calls: SplitCalls | None = None) -> Run:
 def test_nothing_is_claimed_of_a_run_whose_backend_split_nothing() -> None:
     section = splits.view(run_of())
     assert (section.count, section.verdict, section.body) == (0, "ok", ()) and "no backend reported" in section.summary
-    assert splits.native_words(run_of()) == "" and splits.native(run_of()) is None
+    assert splits.in_short(run_of()) == "" and splits.native(run_of()) is None
 
 
 def test_the_share_of_time_is_said_only_where_it_was_measured() -> None:
-    assert splits.native_words(run_of(SPLIT)) == "1 of 6 nodes in eager"
+    assert splits.in_short(run_of(SPLIT)) == "1 of 6 nodes in eager"
     once = run_of(SPLIT, calls=SplitCalls(number=0, calls=0))
-    assert splits.native_words(once) == "1 of 6 nodes in eager"
+    assert splits.in_short(once) == "1 of 6 nodes in eager"
     assert any("is not known, as that call compiles" in line for line in lines(splits.view(once)))
     timed = run_of(SPLIT, calls=SplitCalls(number=0, calls=9, seconds=2.0, native_seconds=0.5))
-    assert splits.native_words(timed) == "1 of 6 nodes in eager (25 % of the time)"
+    assert splits.in_short(timed) == "1 of 6 nodes in eager (25 % of the time)"
     other = run_of(
         SPLIT, replace(SPLIT, number=1), calls=SplitCalls(number=0, calls=9, seconds=2.0, native_seconds=0.5)
     )
-    assert splits.native_words(other) == "2 of 12 nodes in eager"
+    assert splits.in_short(other) == "2 of 12 nodes in eager"
     elsewhere = run_of(SPLIT, calls=SplitCalls(number=0, calls=9))
     assert any("not known on this device" in line for line in lines(splits.view(elsewhere)))
 

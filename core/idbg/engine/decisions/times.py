@@ -138,5 +138,4 @@ class Timekeeper:
                     self._spans.put(span, None)
                 else:
                     self._work.set()  # emitted at the next tick, if it still runs
-            if spans := self._spans.taken():
-                self._capture.decided("", *spans)
+            self._capture.decided("", *self._spans.taken())

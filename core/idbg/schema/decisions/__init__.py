@@ -1,7 +1,7 @@
 """Records of the compiler's decisions. Each subclass of `Decision` in a module here is a kind, and found by itself.
 
 `dynamo` has those of Dynamo, `inductor` those of Inductor, `backends` those of other packages; `decided` is the fold of
-their events.
+their events. The `REPORTS` of a module are how its decisions are reported, in every output.
 """
 
 from functools import lru_cache
@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from idbg.schema.decisions.base import Decision as Decision
+from idbg.schema.decisions.base import Report as Report
 
 
 @lru_cache(maxsize=1)
@@ -24,3 +25,10 @@ def kinds() -> dict[str, type[Decision]]:
     values = (value for module in modules() for value in vars(module).values())
     found = (value for value in values if isinstance(value, type) and issubclass(value, Decision))
     return {str(kind.__struct_config__.tag): kind for kind in found if kind is not Decision}
+
+
+@lru_cache(maxsize=1)
+def reports() -> tuple[Report, ...]:
+    """The reports of all modules, in the order in which they are shown."""
+    found = [report for module in modules() for report in getattr(module, "REPORTS", ())]
+    return tuple(sorted(found, key=lambda report: ("node", "line", "frame", "run").index(report.of)))

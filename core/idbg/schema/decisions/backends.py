@@ -4,8 +4,22 @@ from typing import Literal
 
 import msgspec
 
-from idbg.schema.decisions.base import Decision
+from idbg.schema.decisions.base import Decision, Report
 
+REPORTS = (
+    Report(
+        "splits",
+        "what a backend compiles of each graph, what it leaves to eager, why, and what that costs",
+        "node",
+        "splits",
+        "which nodes a backend takes",
+        row="node in eager",
+        under="fusion",
+        finding=3,
+        has_words=True,
+    ),
+    Report("stages", "what other compilers made of the graphs, stage by stage", "run"),
+)
 NativeReason = Literal["unsupported", "alone", "fallback", "host"]
 
 

@@ -4,9 +4,49 @@ from typing import Literal
 
 import msgspec
 
-from idbg.schema.decisions.base import Decision
+from idbg.schema.decisions.base import Decision, Report
 from idbg.schema.graphs import Part
 
+REPORTS = (
+    Report(
+        "fusion",
+        "what became one kernel and what did not, what each kernel does, and what is computed twice",
+        "node",
+        "fusion",
+        "which pairs were not fused",
+        row="fusion",
+    ),
+    Report(
+        "autotune",
+        "which candidates were measured, and which won",
+        "node",
+        "autotuning",
+        "autotuning",
+        row="candidate",
+        under="cache",
+    ),
+    Report(
+        "passes",
+        "what each pass did to a graph, and what the backward computes again",
+        "node",
+        "passes",
+        "what passes did",
+        row="pass",
+    ),
+    Report("cache", "what was found in which cache, and why not", "frame", "caches", "answers of caches", row="cache"),
+    Report(
+        "cuda_graphs",
+        "what became a CUDA graph, and why not",
+        "frame",
+        "cuda graphs",
+        "CUDA graphs",
+        row="CUDA graph",
+        under="cache",
+    ),
+    Report(
+        "time", "where the time of the compile went, and what helps", "run", "spans", "the times of the compile's parts"
+    ),
+)
 OpKind = Literal["loops", "reduction", "extern", "template", "nop"]
 """An extern op is a call into a library; a template is code of Inductor's (a matrix product) that others can join;
 "nop" computes nothing.
