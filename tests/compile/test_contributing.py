@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("core", "docs", "idbg_tui", "tests/harness", "themes", "tools")
+ROOMS = ("core", "docs", "idbg_tui", "tests/harness", "tests/real_programs", "themes", "tools")
 MOST_FILES = 6
 PROGRAM = """
 import torch
