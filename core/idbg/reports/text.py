@@ -71,7 +71,7 @@ def decision_counts(run: Run) -> str:
     """Frames, skipped functions, guards, cache hits, and the time of all of it, in a line."""
     guards = sum(len(each.guards) for each in run.decided.last(FrameGuards).values())
     skips = f"{counted(len(run.decided.every(Skip)), 'function')} left alone"
-    no_answers = "answers of caches not recorded" if "caches" in run.unrecorded else "no cache was used"
+    no_answers = "answers of caches not recorded" if "cache" in run.unrecorded else "no cache was used"
     hits = [answer.outcome for answers in run.decided.of(CacheAnswer).values() for answer in answers]
     parts = [
         counted(len(run.frames), "frame"),

@@ -434,8 +434,8 @@ class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
 
 
 class NotRecorded(RunEvent, frozen=True, kw_only=True, tag="not_recorded"):
-    """The trace of this run does not have these records, as `decisions.Report.record` names them, or "skips": that the
-    run has none of them is no answer.
+    """The trace of this run does not have these records, named as the reports of `decisions`, or "skips": that the run
+    has none of them is no answer.
     """
 
     records: tuple[str, ...]

@@ -30,6 +30,8 @@ from idbg.schema.session_repros import REPRO, SessionRepro, with_event
 from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation, count, marked
 
+OLD_RECORDS = {"caches": "cache", "spans": "time", "autotuning": "autotune", "cuda graphs": "cuda_graphs"}
+"""Of logs of format 1, and their names now."""
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
 _NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
 # of several programs: what is not known is not clean
@@ -220,7 +222,7 @@ class Run:
             case events.PhaseChanged():
                 self.phases[event.phase] = self.phases.get(event.phase, 0.0) + (event.seconds or 0.0)
             case events.NotRecorded():
-                self.unrecorded = frozenset(event.records)
+                self.unrecorded = frozenset(OLD_RECORDS.get(each, each) for each in event.records)
             case events.BackendsCalled():
                 self.backends = event.backends
             case events.OutputWritten():

@@ -303,10 +303,10 @@ class ImportedRun(TracedRun[ImportedFrame]):
             "breaks": self.is_of_new_torch or self.has_broken,
             "recompiles": self.is_of_new_torch or self.has_recompiled,
             "guards": self.has_guards or (self.is_of_new_torch and not self._counted_guards),
-            "caches": self.is_of_new_torch or self.has_answers,
-            "spans": self._spans.has_begun,
+            "cache": self.is_of_new_torch or self.has_answers,
+            "time": self._spans.has_begun,
         }
-        yield from sorted({"skips", *(each.record for each in reports() if each.record)} - seen.keys())
+        yield from sorted({"skips", *(each.name for each in reports() if each.lacks)} - seen.keys())
         yield from (record for record, is_there in seen.items() if self.frames and not is_there)
 
     def _take_time(self, frame: str, part: Timed) -> None:

@@ -28,40 +28,31 @@ class View(Protocol):
     def as_json(self, run: Run) -> object:
         """The same facts as records, whole."""
 
-
-class InShort(View, Protocol):
-    """One whose report has words."""
-
     def in_short(self, run: Run) -> str:
-        """A few words; "" where there is nothing to say."""
-
-
-def needs(name: str) -> tuple[str, ...]:
-    """The records without which the module of this name cannot answer."""
-    return tuple(each.record for each in reports() if each.name == name and each.record)
+        """A few words, "" for none: of modules whose report has words."""
 
 
 def in_short(run: Run) -> Iterator[tuple[str, str]]:
     """What stands beside a run's counts, each with the type of `idbg analyze` that has more of it."""
     for each in reports():
-        if each.has_words and (words := cast("InShort", view(each.name)).in_short(run)):
+        if each.has_words and (words := view(each.name).in_short(run)):
             yield each.name, words
 
 
 def section(name: str, run: Run, options: Options = NO_OPTIONS) -> Section:
     """What the module of this name says about the run; that it is not recorded, where it is not."""
-    return records.checked(view(name).view(run, options), run, needs(name))
+    return records.checked(view(name).view(run, options), run, name)
 
 
 def count(name: str, run: Run) -> int | None:
     """The count of that section; None where it is not known."""
     found = view(name).count(run)
-    return found or (None if records.lacks(run, needs(name)) else found)
+    return found or (None if name in run.unrecorded else found)
 
 
 def as_json(name: str, run: Run) -> object:
     """The same facts as records; null where they are not recorded."""
-    is_known = not records.lacks(run, needs(name)) or count(name, run) is not None or view(name).view(run).body
+    is_known = name not in run.unrecorded or count(name, run) is not None or view(name).view(run).body
     return view(name).as_json(run) if is_known else None
 
 

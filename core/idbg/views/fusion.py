@@ -151,7 +151,7 @@ def _in_graph(graph: _Graph) -> Iterator[Row]:
     if graph.fusion is None:
         at = graph.run.graph(graph.frame, "post_grad", graph.part)
         called = tuple(at.node_id(node.name) for node in at.nodes if node.op.startswith("call")) if at else ()
-        text = records.why(graph.run, ["fusion"]) or NOT_RECORDED
+        text = records.why(graph.run, "fusion") or NOT_RECORDED
         yield Row((key, "unknown"), words((text, "fallback")), refs=Refs(nodes=called, frame=graph.frame))
     kernels = kernels_in(graph.run, graph.frame, graph.part)
     for number, kernel in enumerate(kernels):

@@ -1,6 +1,6 @@
 """Show what a backend compiles of each graph, what it leaves to eager, why, and what that costs."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -33,7 +33,7 @@ class Native(NamedTuple):
 
 def native(run: Run) -> Native | None:
     """Over all split graphs of a run; None where no backend split one."""
-    every = [(split, run.decided.last(SplitCalls).get(split.number)) for split in _splits(run)]
+    every = [(split, run.decided.last(SplitCalls).get(split.number)) for split in run.decided.every(GraphSplit)]
     if not every:
         return None
     known = [calls for _, calls in every if calls is not None]
@@ -58,8 +58,8 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     found = native(run)
     if found is None:
         return Section(TITLE, NOTHING)
-    rows = [_row(run, frame, split) for frame, splits in run.decided.of(GraphSplit).items() for split in splits]
-    backends = ", ".join(dict.fromkeys(split.backend for split in _splits(run)))
+    rows = [_row(run, *each) for each in run.decided.with_frames(GraphSplit)]
+    backends = ", ".join(dict.fromkeys(split.backend for split in run.decided.every(GraphSplit)))
     summary = f"{backends}: {in_short(run) or 'all of ' + counted(found.of, 'node')}"
     return Section(TITLE, summary, found.calls, "warning" if found.calls else "ok", tuple(rows))
 
@@ -79,20 +79,11 @@ def count(run: Run) -> int:
 
 def as_json(run: Run) -> object:
     """Each split, whole, with its calls."""
+    calls = run.decided.last(SplitCalls)
     return [
-        {"frame": frame, **split.facts(), "calls": _calls_json(run.decided.last(SplitCalls).get(split.number))}
-        for frame, splits in run.decided.of(GraphSplit).items()
-        for split in splits
+        split.facts(frame=frame, calls=calls[split.number].facts("number") if split.number in calls else None)
+        for frame, split in run.decided.with_frames(GraphSplit)
     ]
-
-
-def _calls_json(calls: SplitCalls | None) -> object:
-    return calls.facts("number") if calls is not None else None
-
-
-def _splits(run: Run) -> Iterator[GraphSplit]:
-    for splits in run.decided.of(GraphSplit).values():
-        yield from splits
 
 
 def _native(split: GraphSplit, calls: SplitCalls | None) -> list[NativeCall]:

@@ -69,7 +69,7 @@ def test_a_recorded_compile_has_a_row_for_each_answer() -> None:
     run: Run = fold(log("switched")).runs[1]
     text = "\n".join(text_of(row) for row in views.listed("cache", run, Look(width=200, whole=True)))
     for row in report.answers(run):
-        assert report.NAMES[row.cache] in text and row.outcome in text and row.what in text
+        assert report.NAMES[row.answer.cache] in text and row.answer.outcome in text and row.answer.what in text
     assert views.count("cache", run) > 0
 
 

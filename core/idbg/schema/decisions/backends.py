@@ -11,7 +11,6 @@ REPORTS = (
         "splits",
         "what a backend compiles of each graph, what it leaves to eager, why, and what that costs",
         "node",
-        "splits",
         "which nodes a backend takes",
         row="node in eager",
         under="fusion",

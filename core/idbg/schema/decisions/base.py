@@ -13,9 +13,9 @@ class Decision(msgspec.Struct, frozen=True, tag_field="kind"):
         """A run holds the last decision of each slot; where a kind has no slots (None), all of each frame."""
         return None
 
-    def facts(self, *without: str) -> dict[str, object]:
-        """Its fields as they are encoded, but those of these names and its kind."""
-        fields: dict[str, object] = msgspec.to_builtins(self)
+    def facts(self, *without: str, **more: object) -> dict[str, object]:
+        """Its fields as they are encoded, but those of these names and its kind; and `more`."""
+        fields: dict[str, object] = {**msgspec.to_builtins(self), **more}
         return {name: value for name, value in fields.items() if name not in ("kind", *without)}
 
 
@@ -27,9 +27,8 @@ class Report(NamedTuple):
     about: str
     of: Literal["node", "line", "frame", "run"]
     """What its rows are about; in this order are reports shown."""
-    record: str = ""
-    """What a trace may have no record of, as NotRecorded names it."""
-    record_words: str = ""
+    lacks: str = ""
+    """What a trace has no record of where its NotRecorded has this name, in words."""
     row: str = ""
     """What the search of the HTML page calls a row; "" where it is not among the page's decisions."""
     under: str = ""

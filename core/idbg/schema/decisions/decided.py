@@ -25,6 +25,10 @@ class Decided:
         """All decisions of a kind without slots, by frame."""
         return self._all[kind]
 
+    def with_frames(self, kind: type[D]) -> list[tuple[str, D]]:
+        """The same, each with its frame."""
+        return [(frame, each) for frame, found in self.of(kind).items() for each in found]
+
     def last(self, kind: type[D]) -> dict[Any, D]:
         """The last decision of each slot of a kind."""
         return self._last[kind]

@@ -12,24 +12,16 @@ from idbg.schema.graphs import Frame, Graph
 from idbg.schema.programs import OptionValue
 
 REPORTS = (
-    Report("breaks", "where graphs break, why, and what that costs", "line", "breaks", "graph breaks", finding=1),
-    Report(
-        "recompiles",
-        "what was compiled again, for which guard, and what to do",
-        "line",
-        "recompiles",
-        "recompiles",
-        finding=2,
-    ),
+    Report("breaks", "where graphs break, why, and what that costs", "line", "graph breaks", finding=1),
+    Report("recompiles", "what was compiled again, for which guard, and what to do", "line", "recompiles", finding=2),
     Report(
         "guards",
         "what torch checks before it uses compiled code, what that costs, and which check failed",
         "line",
         "guards",
-        "guards",
     ),
     Report("frames", "what became of each frame, and what Dynamo left alone", "line", row="frame"),
-    Report("graphs", "the graphs of each frame, and their ops", "run", "graphs", "graphs"),
+    Report("graphs", "the graphs of each frame, and their ops", "run", "graphs"),
 )
 FrameEnd = Literal["compiled", "eager", "skipped", "failed"]
 """What became of an attempt to compile a frame: "eager": torch gave it up (a break with nothing before it, the

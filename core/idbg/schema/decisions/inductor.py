@@ -12,7 +12,6 @@ REPORTS = (
         "fusion",
         "what became one kernel and what did not, what each kernel does, and what is computed twice",
         "node",
-        "fusion",
         "which pairs were not fused",
         row="fusion",
     ),
@@ -21,7 +20,6 @@ REPORTS = (
         "which candidates were measured, and which won",
         "node",
         "autotuning",
-        "autotuning",
         row="candidate",
         under="cache",
     ),
@@ -29,23 +27,14 @@ REPORTS = (
         "passes",
         "what each pass did to a graph, and what the backward computes again",
         "node",
-        "passes",
         "what passes did",
         row="pass",
     ),
-    Report("cache", "what was found in which cache, and why not", "frame", "caches", "answers of caches", row="cache"),
+    Report("cache", "what was found in which cache, and why not", "frame", "answers of caches", row="cache"),
     Report(
-        "cuda_graphs",
-        "what became a CUDA graph, and why not",
-        "frame",
-        "cuda graphs",
-        "CUDA graphs",
-        row="CUDA graph",
-        under="cache",
+        "cuda_graphs", "what became a CUDA graph, and why not", "frame", "CUDA graphs", row="CUDA graph", under="cache"
     ),
-    Report(
-        "time", "where the time of the compile went, and what helps", "run", "spans", "the times of the compile's parts"
-    ),
+    Report("time", "where the time of the compile went, and what helps", "run", "the times of the compile's parts"),
 )
 OpKind = Literal["loops", "reduction", "extern", "template", "nop"]
 """An extern op is a call into a library; a template is code of Inductor's (a matrix product) that others can join;
