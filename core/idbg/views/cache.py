@@ -7,7 +7,7 @@ from typing import NamedTuple
 from idbg.analysis.decisions.caches import ways_out
 from idbg.format.amounts import counted, duration
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.inductor import CacheAnswer, CacheName, Differs
+from idbg.schema.decisions.inductor import CacheAnswer, CacheName, CacheOutcome, Differs
 from idbg.schema.runs import Run
 from idbg.views.advice import MAY
 from idbg.views.frame_graphs import compile_words
@@ -21,7 +21,7 @@ NAMES: dict[CacheName, str] = {
     "triton": "Triton cache",
     "kernel": "C++ kernels",
 }
-LOOKS: dict[str, tuple[str, Tone]] = {
+LOOKS: dict[CacheOutcome, tuple[str, Tone]] = {
     "hit": (VERDICT_SIGNS["clean"], "clean"),
     "miss": (SEVERITY_SIGNS["fallback"], "fallback"),
     "bypass": (SEVERITY_SIGNS["fallback"], "fallback"),
@@ -84,7 +84,7 @@ def _of_cache(cache: CacheName, found: Sequence[Answer]) -> Row:
 
 def _answers(run: Run, mine: Sequence[Answer]) -> Iterator[Row]:
     """Each answer about the graph; those about kernels by cache, outcome and reason, as there are hundreds."""
-    alike: dict[tuple[CacheName, str, str], list[Answer]] = {}
+    alike: dict[tuple[CacheName, CacheOutcome, str], list[Answer]] = {}
     for number, each in enumerate(mine):
         if each.answer.what and each.answer.outcome in ("hit", "miss"):
             alike.setdefault((each.answer.cache, each.answer.outcome, each.why), []).append(each)
