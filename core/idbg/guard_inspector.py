@@ -8,7 +8,7 @@ from idbg.engine.guard_inspector import FunctionInspector
 from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.render.text import lines
-from idbg.schema.decisions.dynamo import GuardedGraph, GuardReport, Recompile
+from idbg.schema.decisions.dynamo import FrameGuards, GuardedGraph, GuardReport, Recompile, Skip
 from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run
 from idbg.views import breaks
@@ -41,7 +41,7 @@ class GuardInspector(Generic[P]):
 
 def _report(name: str, run: Run) -> GuardReport:
     graphs = tuple(
-        GuardedGraph(frame, run.graphs.get(GraphId(frame.id, "dynamo")), run.decided.guards.get(frame.id))
+        GuardedGraph(frame, run.graphs.get(GraphId(frame.id, "dynamo")), run.decided.last(FrameGuards).get(frame.id))
         for frame in run.frames.values()
     )
     again = tuple(Recompile(each.frame, each.reason, each.failed) for each in run.recompiles)
@@ -58,9 +58,9 @@ def _lines(name: str, run: Run, again: Sequence[Recompile]) -> Iterator[str]:
         yield breaks.sentence(each)
     for recompile in again:
         yield f"{recompile.frame} was compiled again: {recompile.reason}"
-    for skip in (each for each in run.decided.skips if not is_torchs(each.file)):
+    for skip in (each for each in run.decided.every(Skip) if not is_torchs(each.file)):
         yield f"left alone: {skip.function}, {near_place(skip.file, skip.line)}: {skip.reason}"
-    if run.decided.guards:
+    if run.decided.last(FrameGuards):
         yield from lines(guards_view.view(run))
     else:
         yield "nothing was compiled: there is nothing in it to compile, or what was compiled for an earlier call fits"

@@ -143,7 +143,10 @@ class OwnProcess:
                 note = self._store.append(event)
                 if note is not None:
                     self._history.apply(note)
-                if isinstance(event, events.FrameDone) and time.monotonic() - self._summarized > SUMMARY_SECONDS:
+                if (
+                    isinstance(event, events.DecisionsRecorded)
+                    and time.monotonic() - self._summarized > SUMMARY_SECONDS
+                ):
                     self._keep_summary()
             # Broad on purpose: beside the disk's OSError, encoding a plug-in's record may raise anything, and none of
             # it may end the program's compile.

@@ -7,6 +7,7 @@ from pathlib import Path
 from idbg.config.environment import importable
 from idbg.format.amounts import size
 from idbg.format.failures import place_of
+from idbg.schema.decisions.inductor import Span
 from idbg_tui.controllers.context import Actions, Context, Reasons
 from idbg_tui.messages import CopyRequest, EditorRequest, TraceRequest
 
@@ -72,7 +73,7 @@ class Files:
         from idbg.reports import chrome_trace
 
         run, session = self._state.history.runs.get(request.run), self._context.session
-        if run is None or not run.decided.spans:
+        if run is None or not run.decided.last(Span):
             self._context.flash("no times were recorded in this run: there is nothing to write")
             return
         folder = session.folder if session.live else Path.cwd()

@@ -14,7 +14,7 @@ from idbg.schema import events
 from idbg.schema.code import Kernel, KernelCall, StageKey
 from idbg.schema.diff import KernelError
 from idbg.schema.errors import AcceleratorError
-from idbg.schema.events import DECISION, KernelEditing, ReproEnded, SessionEvent, WorkerDied
+from idbg.schema.events import KernelEditing, ReproEnded, SessionEvent, WorkerDied
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Part
 from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.kernel_times import KernelTime
@@ -36,7 +36,7 @@ _OF_RUN = (
     *(events.RunEnded, events.WorkerStarted),
     *(events.BenchTaskStarted, events.BenchStepStarted, events.RowMeasured, events.KernelsTimed),
 )
-_DECIDED = DECISION | events.GraphBroke | events.Recompiled | events.FrameFailed | events.FrameStarted
+_DECIDED = events.DecisionsRecorded | events.GraphBroke | events.Recompiled | events.FrameFailed | events.FrameStarted
 _OF_GRAPHS = (
     events.FrameStarted | events.GraphCaptured | events.CodeCaptured | events.LinksCaptured | events.StageCaptured
 )

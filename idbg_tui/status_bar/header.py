@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
+from idbg import views
 from idbg.format import file_names
 from idbg.format.amounts import counted, elapsed, size
 from idbg.format.failures import headline
@@ -13,7 +14,6 @@ from idbg.format.processes import CAPTURES, in_order
 from idbg.format.verdicts import session_words, verdict_words
 from idbg.schema.programs import SUCCESSFUL
 from idbg.schema.runs import History, Run
-from idbg.views import splits
 from idbg.views.blame import blamed_stage
 from idbg.views.frame_graphs import graph_words
 from idbg.views.tree import VERDICT_TONES
@@ -141,8 +141,7 @@ def _figures(state: State, *, peak: bool = True) -> Iterator[BarPart]:
     breaks = [("break", run.times_broken), ("recompile", len(run.recompiles))] if run is not None else []
     if words := ", ".join(counted(count, name) for name, count in breaks if count):
         yield f"{dot}{words}", "$text-warning"
-    if run is not None and (native := splits.native_words(run)):
-        yield f"{dot}{native}", "$text-warning"
+    yield from ((f"{dot}{words}", "$text-warning") for _, words in (views.in_short(run) if run is not None else ()))
     graph, profile = (queries.peak(state) if peak else None) or (None, None)
     if graph is not None and profile is not None and profile.peak_bytes:
         where = f" ({graph_words(graph.id)})" if len(queries.level(state)) > 1 else ""

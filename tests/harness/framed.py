@@ -39,13 +39,13 @@ def started(name: str, function: str, parent: str = "", line: int = 1) -> events
     return events.FrameStarted(run=1, frame=Frame(name, function, FILE, line, parent))
 
 
-def done(name: str, seconds: float = 1.0, **more: object) -> events.FrameDone:
+def done(name: str, seconds: float = 1.0, **more: object) -> events.DecisionsRecorded:
     result = FrameResult(frame=name, seconds=seconds, **{"end": "compiled", "ops": 2, **more})  # type: ignore[arg-type]
-    return events.FrameDone(run=1, result=result)
+    return events.DecisionsRecorded(run=1, decisions=(result,))
 
 
-def again(name: str, first: int = 0, way: BreakWay = "call") -> events.BrokeAgain:
-    return events.BrokeAgain(run=1, again=BreakAgain(first, name, way))
+def again(name: str, first: int = 0, way: BreakWay = "call") -> events.DecisionsRecorded:
+    return events.DecisionsRecorded(run=1, decisions=(BreakAgain(first, name, way),))
 
 
 def recompiled(name: str, *failed: FailedGuard) -> events.Recompiled:

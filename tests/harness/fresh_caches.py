@@ -23,7 +23,7 @@ def own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def answers(run: Run, cache: CacheName = "fx_graph") -> list[CacheAnswer]:
     """What this cache answered, in order."""
-    return [answer for each in run.decided.caches.values() for answer in each if answer.cache == cache]
+    return [answer for each in run.decided.of(CacheAnswer).values() for answer in each if answer.cache == cache]
 
 
 def outcomes(run: Run, cache: CacheName = "fx_graph") -> list[str]:
@@ -33,4 +33,4 @@ def outcomes(run: Run, cache: CacheName = "fx_graph") -> list[str]:
 
 def cuda_graphs(run: Run) -> list[CudaGraph]:
     """What became of every CUDA graph."""
-    return [graph for each in run.decided.cuda_graphs.values() for graph in each]
+    return [graph for each in run.decided.of(CudaGraph).values() for graph in each]

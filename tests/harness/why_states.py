@@ -28,8 +28,10 @@ def guarded(count: int, *, frames: int = 1) -> list[SessionEvent]:
         guards = tuple(guard(at) for at in range(count // frames))
         made += [
             events.FrameStarted(run=1, frame=Frame(frame, f"layer_{number % 12}", FILE, number % 12 + 1)),
-            events.GuardsCaptured(run=1, guards=FrameGuards(frame=frame, guards=guards, seconds=2e-6)),
-            events.FrameDone(run=1, result=FrameResult(frame=frame, end="compiled", seconds=0.5, guards=len(guards))),
+            events.DecisionsRecorded(run=1, decisions=(FrameGuards(frame=frame, guards=guards, seconds=2e-6),)),
+            events.DecisionsRecorded(
+                run=1, decisions=(FrameResult(frame=frame, end="compiled", seconds=0.5, guards=len(guards)),)
+            ),
         ]
         failed = FailedGuard(text="failed", against=frame, code=guards[0].code[0], source=guards[0].source)
         made.append(events.Recompiled(run=1, frame=f"{number}/1", reason="failed", failed=(failed,)))

@@ -33,6 +33,7 @@ from idbg.reports.diff import summary, to_json
 from idbg.reports.documents import formats
 from idbg.reports.fail_kinds import KINDS, OF_A_RUN
 from idbg.schema import event_log, events
+from idbg.schema.decisions.backends import GraphSplit
 from idbg.schema.events import SessionEvent
 from idbg.schema.processes import Process, ProcessEnd
 from idbg.schema.programs import Failure
@@ -371,7 +372,7 @@ async def test_the_screen_shows_what_the_other_outputs_show(surfaces: Surfaces) 
     for noun, numbers in allowed.items():
         assert screen.counted.get(noun, set()) <= numbers or (noun == "violation" and edited), noun
     wrong = sum(each["kind"] in ("failure", "mismatch", "change") for each in report["diagnostics"])
-    costs = (shown["breaks"] or 0) + (shown["recompiles"] or 0) + len(surfaces.last.decided.splits)
+    costs = (shown["breaks"] or 0) + (shown["recompiles"] or 0) + len(surfaces.last.decided.of(GraphSplit))
     (mark,) = screen.marks["findings"]
     total = int(mark.replace(",", "")) if mark[:1].isdigit() else 0
     assert total in {wrong + costs + broken for broken in of_stages} or edited

@@ -21,7 +21,19 @@ from idbg.schema.bisection import (
 )
 from idbg.schema.code import CompilerStage, Kernel, KernelCall, Lowered, LoweredText, OutputCode, Resources
 from idbg.schema.collectives import Collective, ProcessGroup
-from idbg.schema.decisions.dynamo import GraphBreak, Trial
+from idbg.schema.decisions import Decision
+from idbg.schema.decisions.backends import GraphSplit, SplitCalls
+from idbg.schema.decisions.dynamo import (
+    BreakAgain,
+    FrameCalls,
+    FrameGuards,
+    FrameResult,
+    GraphBreak,
+    Skip,
+    SkipsDropped,
+    Trial,
+)
+from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
 from idbg.schema.diff import (
     Baseline,
     Block,
@@ -318,7 +330,64 @@ def test_fields_keep_the_names_that_logs_have_them_under(recording: Path) -> Non
     for line in recording.read_bytes().splitlines():
         event = event_log.decode(line)
         assert event is not None
-        assert _names(msgspec.json.decode(line)) <= _names(msgspec.json.decode(event_log.encode(event)))
+        names = _names(msgspec.json.decode(line)) - (OLD if isinstance(event, events.DecisionsRecorded) else set())
+        assert names <= _names(msgspec.json.decode(event_log.encode(event)))
+
+
+OLD = {"result", "skip", "again", "guards", "calls", "spans", "phases", "fusion", "answer", "graph", "split", "tuned"}
+"""The fields of events of format 1 that had decisions."""
+BEFORE = [
+    (b'"frame_done","result":{"frame":"0/1","end":"eager"}', FrameResult(frame="0/1", end="eager")),
+    (b'"frame_skipped","skip":{"function":"g","file":"m.py","line":7,"reason":"r"}', Skip("g", "m.py", 7, "r")),
+    (b'"skips_dropped","count":3', SkipsDropped(3)),
+    (b'"broke_again","again":{"first":1,"frame":"0/1","way":"call"}', BreakAgain(1, "0/1", "call")),
+    (
+        b'"guards_captured","guards":{"frame":"0/0","guards":[],"asked":2}',
+        FrameGuards(frame="0/0", guards=(), requested=2),
+    ),
+    (b'"calls_timed","calls":[{"frame":"0/0","calls":3,"fastest":0.5,"first":2.0}]', FrameCalls("0/0", 3, 0.5, 2.0)),
+    (b'"spans_told","spans":[{"id":2,"name":"codegen","began":1.5}]', Span(id=2, name="codegen", began=1.5)),
+    (b'"passes_ran","frame":"0/0","phases":[{"phase":"joint","ran":2}]', PhaseRun(phase="joint", ran=2)),
+    (
+        b'"fusion_decided","frame":"0/0","part":"forward","fusion":{"asked":4}',
+        FusionLog(pairs_tried=4, part="forward"),
+    ),
+    (
+        b'"cache_answered","frame":"0/0","answer":{"cache":"fx_graph","outcome":"hit"}',
+        CacheAnswer(cache="fx_graph", outcome="hit"),
+    ),
+    (b'"cuda_graph_decided","frame":"0/0","graph":{"outcome":"ready"}', CudaGraph(outcome="ready")),
+    (
+        b'"graph_was_split","frame":"0/0","split":{"number":1,"backend":"b","compiled":[],"native":[]}',
+        GraphSplit(number=1, backend="b", compiled=(), native=()),
+    ),
+    (b'"split_called","frame":"0/0","number":1,"calls":{"calls":2}', SplitCalls(number=1, calls=2)),
+    (b'"autotuning","frame":"0/0","tuned":{"op":"mm","choices":[]}', Autotuned(op="mm", choices=())),
+]
+
+
+@pytest.mark.parametrize(("fields", "decision"), BEFORE, ids=lambda value: type(value).__name__)
+def test_each_decision_of_a_log_of_format_1_is_read(fields: bytes, decision: Decision) -> None:
+    event = event_log.decode(b'{"at":1.5,"run":2,"type":' + fields + b"}")
+    frame = "0/0" if b"frame" in fields.partition(b"{")[0].partition(b",")[2] else ""
+    assert event == events.DecisionsRecorded(at=1.5, run=2, frame=frame, decisions=(decision,))
+
+
+def test_a_damaged_decision_of_format_1_is_damage() -> None:
+    for fields in (
+        b'"guards_captured"',
+        b'"spans_told","spans":3',
+        b'"calls_timed","calls":[3]',
+        b'"autotuning","at":"x"',
+    ):
+        with pytest.raises(msgspec.DecodeError):
+            event_log.decode(b'{"at":1.5,"run":2,"type":' + fields + b"}")
+
+
+def test_a_kind_of_decision_of_a_newer_version_is_skipped() -> None:
+    assert event_log.decode(b'{"type":"decisions","at":1.0,"run":1,"decisions":[{"kind":"newer","x":3}]}') is None
+    with pytest.raises(msgspec.DecodeError):
+        event_log.decode(b'{"type":"decisions","at":1.0,"run":1,"decisions":[{"kind":"split","x":3}]}')
 
 
 def test_a_field_that_was_renamed_is_read_and_written_under_its_old_name() -> None:

@@ -152,7 +152,7 @@ def test_a_frame_that_is_not_done_is_the_last_also_between_its_phases(tmp_path: 
         store.append(events.PhaseChanged(run=1, phase="dynamo", frame="2/0", seconds=seconds))
     killed = replace(end_of_log(store.folder).end, signal="SIGKILL")
     assert end_words(killed) == "killed by SIGKILL while it compiled 2/0"
-    store.append(events.FrameDone(run=1, result=FrameResult(frame="2/0", end="compiled")))
+    store.append(events.DecisionsRecorded(run=1, decisions=(FrameResult(frame="2/0", end="compiled"),)))
     assert end_words(replace(end_of_log(store.folder).end, signal="SIGKILL")) == "killed by SIGKILL"
 
 

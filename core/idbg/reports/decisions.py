@@ -7,27 +7,16 @@ from msgspec import to_builtins
 from idbg import views
 from idbg.render.text import lines
 from idbg.reports import text as run_text
+from idbg.schema.decisions import reports
 from idbg.schema.runs import Run
 from idbg.views.tree import Section, referring
 
 TYPES: dict[str, str] = {
     "summary": "what was compiled, and what stood in its way",
-    "frames": "what became of each frame, and what Dynamo left alone",
-    "breaks": "where graphs break, why, and what that costs",
-    "recompiles": "what was compiled again, for which guard, and what to do",
-    "graphs": "the graphs of each frame, and their ops",
-    "guards": "what torch checks before it uses compiled code, what that costs, and which check failed",
-    "passes": "what each pass did to a graph, and what the backward computes again",
-    "time": "where the time of the compile went, and what helps",
-    "fusion": "what became one kernel and what did not, what each kernel does, and what is computed twice",
     "constraints": "the accelerator's rules that are broken",
-    "cache": "what was found in which cache, and why not",
-    "splits": "what a backend compiles of each graph, what it leaves to eager, why, and what that costs",
-    "cuda_graphs": "what became a CUDA graph, and why not",
-    "autotune": "which candidates were measured, and which won",
-    "stages": "what other compilers made of the graphs, stage by stage",
+    **{report.name: report.about for report in sorted(reports())},
 }
-"""Each type and what it reports, in the order in which they are shown."""
+"""Each type and what it reports."""
 
 VIEWS = {name: {"constraints": "violations"}.get(name, name) for name in TYPES if name != "summary"}
 """The module of `idbg.views` that answers each type; the summary is a run's report and has none."""

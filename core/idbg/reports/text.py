@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 
+from idbg import views
 from idbg.format.amounts import counted, elapsed
 from idbg.format.failures import frame_words
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.format.verdicts import rules_words, verdict_words
 from idbg.render.text import lines
+from idbg.schema.decisions.dynamo import FrameGuards, Skip
+from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.programs import Failure
 from idbg.schema.runs import Run
-from idbg.views import breaks, splits, violations
+from idbg.views import breaks, violations
 from idbg.views.faults import crash_lines
 from idbg.views.records import amount, amount_words
 
@@ -66,13 +69,13 @@ def _frames(run: Run) -> str:
 
 def decision_counts(run: Run) -> str:
     """Frames, skipped functions, guards, cache hits, and the time of all of it, in a line."""
-    guards = sum(len(each.guards) for each in run.decided.guards.values())
-    skips = f"{counted(len(run.decided.skips), 'function')} left alone"
-    no_answers = "answers of caches not recorded" if "caches" in run.unrecorded else "no cache was used"
-    hits = [answer.outcome for answers in run.decided.caches.values() for answer in answers]
+    guards = sum(len(each.guards) for each in run.decided.last(FrameGuards).values())
+    skips = f"{counted(len(run.decided.every(Skip)), 'function')} left alone"
+    no_answers = "answers of caches not recorded" if "cache" in run.unrecorded else "no cache was used"
+    hits = [answer.outcome for answers in run.decided.of(CacheAnswer).values() for answer in answers]
     parts = [
         counted(len(run.frames), "frame"),
-        skips if "skips" not in run.unrecorded or run.decided.skips else "functions left alone not recorded",
+        skips if "skips" not in run.unrecorded or run.decided.every(Skip) else "functions left alone not recorded",
         amount_words(run, "guards", guards, "guard"),
         f"{hits.count('hit')} of {len(hits)} found in caches" if hits else no_answers,
         f"{elapsed(run.seconds)} in all",
@@ -92,8 +95,8 @@ def summary_json(run: Run) -> dict[str, object]:
         "kernels": len(run.kernels),
         "breaks": amount(run, "breaks", run.times_broken),
         "recompiles": amount(run, "recompiles", len(run.recompiles)),
-        "skips": amount(run, "skips", len(run.decided.skips)),
-        "guards": amount(run, "guards", sum(len(each.guards) for each in run.decided.guards.values())),
+        "skips": amount(run, "skips", len(run.decided.every(Skip))),
+        "guards": amount(run, "guards", sum(len(each.guards) for each in run.decided.last(FrameGuards).values())),
         "violations": run.violation_count,
     }
 
@@ -107,8 +110,8 @@ def contents(run: Run) -> Iterator[str]:
     if run.backwards_idle:
         frames = f"{counted(len(run.backwards_idle), 'frame')} ({', '.join(run.backwards_idle[:LINES_OF_A_RULE])})"
         yield f"  the program never ran the backward of {frames}: idbg had it compiled, torch alone would not have"
-    if native := splits.native_words(run):
-        yield f"  {native}: idbg analyze --type splits says which and why"
+    for name, words in views.in_short(run):
+        yield f"  {words}: idbg analyze --type {name} says which and why"
     for graph_break in run.breaks[:LINES_OF_A_RULE]:
         yield f"  {breaks.sentence(graph_break)}"
     if len(run.breaks) > LINES_OF_A_RULE:

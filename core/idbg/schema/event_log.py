@@ -6,8 +6,9 @@ programs open new logs.
 
 import msgspec
 
-from idbg.schema import strict_json
-from idbg.schema.events import SessionEvent
+from idbg.schema import old_events, strict_json
+from idbg.schema.decisions import kinds
+from idbg.schema.events import DecisionsRecorded, SessionEvent
 
 _decoder: msgspec.json.Decoder[SessionEvent] = msgspec.json.Decoder(SessionEvent)
 
@@ -16,7 +17,16 @@ class _Tag(msgspec.Struct):
     type: str
 
 
+class _Kind(msgspec.Struct):
+    kind: str
+
+
+class _Kinds(msgspec.Struct):
+    decisions: tuple[_Kind, ...]
+
+
 _TAGS = frozenset(event.__struct_config__.tag for event in SessionEvent.__args__)
+_DECISIONS = DecisionsRecorded.__struct_config__.tag
 
 
 def encode(event: SessionEvent) -> bytes:
@@ -25,10 +35,17 @@ def encode(event: SessionEvent) -> bytes:
 
 
 def decode(line: bytes) -> SessionEvent | None:
-    """The event on this line, or None if its type is one that this version does not know.
+    """The event on this line, or None if this version does not know its type, or the kind of its decisions.
 
     Raises msgspec.DecodeError if the line is not an event at all.
     """
-    if msgspec.json.decode(line, type=_Tag).type not in _TAGS:
+    tag = msgspec.json.decode(line, type=_Tag).type
+    if old_events.is_old(tag):
+        return old_events.decode(line)
+    if tag not in _TAGS or (tag == _DECISIONS and not _are_known(line)):
         return None
     return _decoder.decode(line)
+
+
+def _are_known(line: bytes) -> bool:
+    return all(each.kind in kinds() for each in msgspec.json.decode(line, type=_Kinds).decisions)

@@ -3,7 +3,7 @@
 A session is the list of these events and nothing else: the screen, the JSON report and a replay are folds of it.
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeVar, Union
 
 import msgspec
 
@@ -11,18 +11,8 @@ from idbg.schema.attribution import KernelAttribution
 from idbg.schema.bench import Row, Task
 from idbg.schema.bisection import Bisected, Question, Tried
 from idbg.schema.code import CompilerStage, Lowered, OutputCode
-from idbg.schema.decisions.backends import GraphSplit, SplitCalls
-from idbg.schema.decisions.dynamo import (
-    BreakAgain,
-    FailedGuard,
-    FrameCalls,
-    FrameGuards,
-    FrameResult,
-    GraphBreak,
-    Skip,
-    Trial,
-)
-from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, CudaGraph, FusionLog, PhaseRun, Span
+from idbg.schema.decisions import Decision, kinds
+from idbg.schema.decisions.dynamo import FailedGuard, GraphBreak, Trial
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, SideResult
 from idbg.schema.event_base import Event as Event
 from idbg.schema.event_base import RunEvent as RunEvent
@@ -38,7 +28,12 @@ from idbg.schema.programs import Failure, Machine, Program, Switch, Target, Verd
 from idbg.schema.repros import Minified, MinifyProgress, Sought
 from idbg.schema.violations import Violation
 
-FORMAT = 1
+D = TypeVar("D", bound=Decision)
+if TYPE_CHECKING:
+    AnyDecision = Decision
+else:
+    AnyDecision = Union[tuple(kinds().values())]  # noqa: UP007  # of as many as there are
+FORMAT = 2
 """Of the event log. It grows when an old reader would misread a new log; new types and new fields do not need it."""
 
 
@@ -327,97 +322,15 @@ class KernelEdited(RunEvent, frozen=True, kw_only=True, tag="kernel_edited"):
 # The compiler's decisions
 
 
-class FrameDone(RunEvent, frozen=True, kw_only=True, tag="frame_done"):
-    """A compile of a frame came to its end, well or not."""
+class DecisionsRecorded(RunEvent, frozen=True, kw_only=True, tag="decisions"):
+    """Decisions of one kind, of one frame, or of none in particular."""
 
-    result: FrameResult
+    frame: str = ""
+    decisions: tuple[AnyDecision, ...]
 
-
-class FrameSkipped(RunEvent, frozen=True, kw_only=True, tag="frame_skipped"):
-    """Dynamo skipped a function; recorded once for each function and reason."""
-
-    skip: Skip
-
-
-class SkipsDropped(RunEvent, frozen=True, kw_only=True, tag="skips_dropped"):
-    """How many more functions were skipped than are recorded."""
-
-    count: int
-
-
-class BrokeAgain(RunEvent, frozen=True, kw_only=True, tag="broke_again"):
-    """A graph broke where and why another did before."""
-
-    again: BreakAgain
-
-
-class GuardsCaptured(RunEvent, frozen=True, kw_only=True, tag="guards_captured"):
-    """The guards of a compiled frame, and what they cost."""
-
-    guards: FrameGuards
-
-
-class CallsTimed(RunEvent, frozen=True, kw_only=True, tag="calls_timed"):
-    """How the calls of a run's compiled frames went; recorded at its end."""
-
-    calls: tuple[FrameCalls, ...]
-
-
-class SpansRecorded(RunEvent, frozen=True, kw_only=True, tag="spans_told"):
-    """What began or ended since the last such event."""
-
-    spans: tuple[Span, ...]
-
-
-class PassesRan(RunEvent, frozen=True, kw_only=True, tag="passes_ran"):
-    """Phases of passes over the graphs of a frame, as they ended; none comes of passes that did not run."""
-
-    frame: str
-    phases: tuple[PhaseRun, ...]
-
-
-class FusionDecided(RunEvent, frozen=True, kw_only=True, tag="fusion_decided"):
-    """What Inductor's scheduler decided of one graph; none comes where the graph was found in a cache."""
-
-    frame: str
-    part: Part
-    fusion: FusionLog
-
-
-class CacheAnswered(RunEvent, frozen=True, kw_only=True, tag="cache_answered"):
-    """What a cache answered while a frame was compiled."""
-
-    frame: str
-    answer: CacheAnswer
-
-
-class CudaGraphDecided(RunEvent, frozen=True, kw_only=True, tag="cuda_graph_decided"):
-    """Whether calls of a frame became a CUDA graph."""
-
-    frame: str
-    graph: CudaGraph
-
-
-class GraphWasSplit(RunEvent, frozen=True, kw_only=True, tag="graph_was_split"):
-    """A backend of another package split a graph of a frame between what it compiles and eager."""
-
-    frame: str
-    split: GraphSplit
-
-
-class SplitCalled(RunEvent, frozen=True, kw_only=True, tag="split_called"):
-    """How often the split graph `number` was called, and how long both sides took."""
-
-    frame: str
-    number: int
-    calls: SplitCalls
-
-
-class Autotuning(RunEvent, frozen=True, kw_only=True, tag="autotuning"):
-    """Candidates were measured, or were known, and one was chosen."""
-
-    frame: str
-    tuned: Autotuned
+    def of(self, kind: type[D]) -> list[D]:
+        """Those of this kind."""
+        return [each for each in self.decisions if isinstance(each, kind)]
 
 
 # Searches
@@ -520,27 +433,12 @@ class SwitchesListed(Event, frozen=True, kw_only=True, tag="switches_listed"):
     switches: tuple[Switch, ...]
 
 
-Record = Literal[
-    "graphs",
-    "breaks",
-    "recompiles",
-    "guards",
-    "caches",
-    "spans",
-    "skips",
-    "fusion",
-    "passes",
-    "autotuning",
-    "cuda graphs",
-    "splits",
-]
-"""What a run can have records of."""
-
-
 class NotRecorded(RunEvent, frozen=True, kw_only=True, tag="not_recorded"):
-    """The trace of this run does not have these records: that the run has none of them is no answer."""
+    """The trace of this run does not have these records, named as the reports of `decisions`, or "skips": that the run
+    has none of them is no answer.
+    """
 
-    records: tuple[Record, ...]
+    records: tuple[str, ...]
 
 
 class Noted(Event, frozen=True, kw_only=True, tag="noted"):
@@ -550,11 +448,6 @@ class Noted(Event, frozen=True, kw_only=True, tag="noted"):
     text: str
     missing: bool = False
 
-
-_DYNAMO_DECISION = FrameDone | FrameSkipped | SkipsDropped | BrokeAgain | GuardsCaptured | CallsTimed
-_BACKEND_DECISION = SpansRecorded | PassesRan | FusionDecided | GraphWasSplit | SplitCalled | CacheAnswered
-DECISION = _DYNAMO_DECISION | _BACKEND_DECISION | CudaGraphDecided | Autotuning
-"""Those of a run."""
 
 _SESSION = SessionOpened | ProcessStarted | ProcessEnded | WorkerStarted | WorkerDied | SwitchesListed | Noted
 _COMPILE = FrameStarted | SettingsRead | GraphCaptured | CodeCaptured | LinksCaptured | StageCaptured | GraphBroke
@@ -575,4 +468,6 @@ _SEARCH = MinifyStarted | MinifyProgressed | MinifyEnded | BisectStarted | Bisec
 _RANK = CollectivesSeen | NodeValuesMeasured | NotRecorded | SuggestionTried
 _BENCH = BenchStarted | BenchTaskStarted | BenchStepStarted | RowMeasured | KernelsTimed | BenchEnded
 
-SessionEvent = _SESSION | _RUN | _COMPILE | _COMPARISON | _EDIT | _SEARCH | _BENCH | BackwardsIdle | DECISION | _RANK
+SessionEvent = (
+    _SESSION | _RUN | _COMPILE | _COMPARISON | _EDIT | _SEARCH | _BENCH | BackwardsIdle | DecisionsRecorded | _RANK
+)

@@ -16,9 +16,9 @@ from idbg.schema.bisection import Bisected
 from idbg.schema.code import CompilerStage, Kernel, Lowered, OutputCode, StageKey
 from idbg.schema.collectives import Collective, ProcessGroup
 from idbg.schema.decisions.decided import Decided
-from idbg.schema.decisions.dynamo import GraphBreak, Stack, Trial
+from idbg.schema.decisions.dynamo import BreakAgain, GraphBreak, Stack, Trial
 from idbg.schema.diff import Comparison, DiffReport, ErrorMap, Numbers, Outcome, SideResult
-from idbg.schema.events import DECISION, SessionEvent
+from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Part, Stage
 from idbg.schema.html_repr import html_of
 from idbg.schema.kernel_edits import KernelEdit
@@ -30,6 +30,8 @@ from idbg.schema.session_repros import REPRO, SessionRepro, with_event
 from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation, count, marked
 
+OLD_RECORDS = {"caches": "cache", "spans": "time", "autotuning": "autotune", "cuda graphs": "cuda_graphs"}
+"""Of logs of format 1, and their names now."""
 BACKEND_MATCH = "BACKEND_MATCH"  # torch's guard of which backend a frame was compiled with
 _NUMBERS: dict[Outcome, Numbers] = {"passed": "agree", "failed": "wrong"}
 # of several programs: what is not known is not clean
@@ -87,7 +89,7 @@ class Run:
     recompiles: list[events.Recompiled] = field(default_factory=list)
     frame_failures: list[events.FrameFailed] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
-    unrecorded: frozenset[events.Record] = frozenset()  # of a trace: of what it has no record
+    unrecorded: frozenset[str] = frozenset()  # of a trace: of what it has no record
     torch_settings: tuple[str, ...] | None = None  # that differ from torch's defaults; None where that was not recorded
     backwards_idle: tuple[str, ...] = ()  # frames whose backward was compiled, and never called by the program
     output: list[events.OutputWritten] = field(default_factory=list)
@@ -202,7 +204,7 @@ class Run:
     @property
     def times_broken(self) -> int:
         """How often Dynamo ended a graph, also again at a place that `breaks` has."""
-        return len(self.breaks) + len(self.decided.breaks_again)
+        return len(self.breaks) + len(self.decided.every(BreakAgain))
 
     def graph(self, frame: str, stage: Stage, part: Part = "") -> Graph | None:
         """The graph of this frame at this stage; None where the run has none."""
@@ -220,7 +222,7 @@ class Run:
             case events.PhaseChanged():
                 self.phases[event.phase] = self.phases.get(event.phase, 0.0) + (event.seconds or 0.0)
             case events.NotRecorded():
-                self.unrecorded = frozenset(event.records)
+                self.unrecorded = frozenset(OLD_RECORDS.get(each, each) for each in event.records)
             case events.BackendsCalled():
                 self.backends = event.backends
             case events.OutputWritten():
@@ -267,8 +269,8 @@ class Run:
                 self.ended, self.seconds, self.failure = event.verdict, event.seconds, event.failure
                 self.checked, self.exit_status, self.children = event.checked, event.exit_status, event.children
                 self.violations = marked(self.violations, self.links)
-            case _ if isinstance(event, DECISION):
-                self.decided.apply(event)
+            case events.DecisionsRecorded():
+                self.decided.apply(event.frame, event.decisions)
             case _:
                 pass
 

@@ -22,6 +22,7 @@ from idbg.format.failures import headline
 from idbg.format.verdicts import session_words
 from idbg.schema import events
 from idbg.schema.code import OutputCode
+from idbg.schema.decisions.dynamo import BreakAgain
 from idbg.schema.errors import BadInput, output_errors
 from idbg.schema.events import SessionEvent
 from idbg.schema.graphs import Graph
@@ -80,7 +81,7 @@ def _of_summary(event: SessionEvent) -> SessionEvent | None:
             return events.CodeCaptured(at=event.at, run=event.run, code=OutputCode(code.frame, code.part, "", kernels))
         case events.StageCaptured() | events.KernelLowered():
             return None
-        case _ if isinstance(event, events.DECISION) and not isinstance(event, events.BrokeAgain):
+        case events.DecisionsRecorded() if not event.of(BreakAgain):
             return None
         case _:
             return event

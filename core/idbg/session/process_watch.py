@@ -19,6 +19,7 @@ from idbg.accelerators.parse import parse
 from idbg.format.failures import headline
 from idbg.format.verdicts import process_outcome, session_words
 from idbg.schema import events
+from idbg.schema.decisions.dynamo import FrameResult
 from idbg.schema.errors import OutputError
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import signal_name
@@ -224,8 +225,9 @@ def end_of_log(folder: Path) -> EndOfLog:
                 failure = history.last.cause if history.last is not None else event.failure
             elif isinstance(event, events.FrameStarted):
                 begun[(event.frame.id, "")] = None
-            elif isinstance(event, events.FrameDone):
-                begun.pop((event.result.frame, ""), None)
+            elif isinstance(event, events.DecisionsRecorded):
+                for result in event.of(FrameResult):
+                    begun.pop((result.frame, ""), None)
             elif isinstance(event, events.FrameFailed):
                 begun.pop((event.frame, ""), None)
             elif isinstance(event, events.PhaseChanged):

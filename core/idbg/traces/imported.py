@@ -18,6 +18,7 @@ from idbg.analysis.decisions.guards import read_failed
 from idbg.analysis.graph_text import read_graph
 from idbg.analysis.raised_text import raised_by_backend
 from idbg.schema import events
+from idbg.schema.decisions import reports
 from idbg.schema.decisions.dynamo import FailedGuard, FrameEnd, GraphBreak
 from idbg.schema.graphs import Frame, Graph, GraphId, Links, Node, Part, Role, Sym
 from idbg.schema.programs import Failure, Verdict
@@ -242,7 +243,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
             tuple(self.failed_guards.pop(compiled_id, ())),
             stack_of_error(self.errors.pop(compiled_id, "")),
         )
-        self.emit(events.FrameDone(run=self.run, result=replace(result, limit=self.limit, limit_all=self.limit_all)))
+        self.decided(name, replace(result, limit=self.limit, limit_all=self.limit_all))
         self.part_of_frame_done(name)
         frame.finished = True
 
@@ -286,29 +287,27 @@ class ImportedRun(TracedRun[ImportedFrame]):
             near = nearest(key, alike) if found.outcome == "miss" else None
             alike[:] = [*alike[1 - KEYS_HELD :], key]
         answer = cache_answers.described(found, "", key, near, "the trace does not say why")
-        self.emit(events.CacheAnswered(run=self.run, frame=name, answer=answer))
+        self.decided(name, answer)
 
     @property
     def verdict(self) -> Verdict:
         """The verdict of all that was read."""
         return "violations" if self.violations else "compiled" if self.has_graphs else "empty"
 
-    def _unrecorded(self) -> Iterator[events.Record]:
+    def _unrecorded(self) -> Iterator[str]:
         """Of what the trace has no record. Torch since 2.6, whose metrics have Dynamo's settings, writes a record of
         each break, recompile, guard and answer of a cache.
         """
-        yield from ("skips", "fusion", "passes", "autotuning", "cuda graphs", "splits")
-        if not self.frames:
-            return
-        seen: dict[events.Record, bool] = {
+        seen = {
             "graphs": any(frame.graphs for frame in self.frames.values()),
             "breaks": self.is_of_new_torch or self.has_broken,
             "recompiles": self.is_of_new_torch or self.has_recompiled,
             "guards": self.has_guards or (self.is_of_new_torch and not self._counted_guards),
-            "caches": self.is_of_new_torch or self.has_answers,
-            "spans": self._spans.has_begun,
+            "cache": self.is_of_new_torch or self.has_answers,
+            "time": self._spans.has_begun,
         }
-        yield from (record for record, is_there in seen.items() if not is_there)
+        yield from sorted({"skips", *(each.name for each in reports() if each.lacks)} - seen.keys())
+        yield from (record for record, is_there in seen.items() if self.frames and not is_there)
 
     def _take_time(self, frame: str, part: Timed) -> None:
         self.began = self.began or part.at
@@ -321,8 +320,7 @@ class ImportedRun(TracedRun[ImportedFrame]):
             self._send_spans()
 
     def _send_spans(self) -> None:
-        if spans := self._spans.taken():
-            self.emit(events.SpansRecorded(run=self.run, spans=spans))
+        self.decided("", *self._spans.taken())
 
     def finish(self) -> None:
         super().finish()
@@ -381,7 +379,7 @@ class FileReader(RecordReader):
         elif kind == "dynamo_cpp_guards_str":
             name = self.imported.frame(frame).frame
             self.imported.has_guards = True
-            self.run.emit(events.GuardsCaptured(run=RUN, guards=read_guards(record.text, name)))
+            self.run.decided(name, read_guards(record.text, name))
         elif kind in exported.KINDS:
             exported.read(self.run, kind, record.text)
         elif kind == "artifact" and name_of(about) == exported.PARTIAL:

@@ -13,6 +13,7 @@ from idbg.analysis.raised_text import raised_by_backend
 from idbg.checking.check import rules_for_stage
 from idbg.constraints import Checker
 from idbg.schema import events
+from idbg.schema.decisions import Decision
 from idbg.schema.decisions.dynamo import BreakAgain, FailedGuard, FrameEnd, FrameResult, GraphBreak, Stack
 from idbg.schema.graphs import Frame, Graph
 from idbg.schema.violations import Violation
@@ -155,6 +156,11 @@ class TracedRun(ABC, Generic[FrameT_co]):
         self.outcomes.broke(graph_break.frame)
         self._emit_break(graph_break)
 
+    def decided(self, frame: str, *decisions: Decision) -> None:
+        """Emit decisions of a frame, "" for those that stay when torch traces it anew."""
+        if decisions:
+            self.emit(events.DecisionsRecorded(run=self.run, frame=frame, decisions=decisions))
+
     @property
     def has_broken(self) -> bool:
         """Whether a graph broke in this run."""
@@ -165,7 +171,7 @@ class TracedRun(ABC, Generic[FrameT_co]):
         key = (found.file, found.line, found.reason)
         name = self.named(found.frame)
         if key in self._breaks:
-            self.emit(events.BrokeAgain(run=self.run, again=BreakAgain(self._breaks[key], name, found.way)))
+            self.decided("", BreakAgain(self._breaks[key], name, found.way))
             return
         self._breaks[key] = len(self._breaks)
         self.emit(events.GraphBroke(run=self.run, graph_break=replace(found, frame=name)))

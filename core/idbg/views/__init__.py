@@ -4,17 +4,20 @@ A module here has `view(run, options)`, which gives a `Section` of `tree`; paint
 it. `as_json(run)` gives the same facts as records. `about` finds the rows that are about a node, a kernel or a line.
 """
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Protocol, cast
 
-from idbg.schema.events import Record
+from idbg.schema.decisions import reports
 from idbg.schema.runs import Run
 from idbg.views import records
 from idbg.views.tree import NO_OPTIONS, Options, Section
 
 
 class View(Protocol):
-    """A module of this room. One that has NEEDS answers from these records; see `records`."""
+    """A module of this room."""
+
+    TITLE: str
 
     def view(self, run: Run, options: Options = NO_OPTIONS) -> Section:
         """The section about this run."""
@@ -25,26 +28,31 @@ class View(Protocol):
     def as_json(self, run: Run) -> object:
         """The same facts as records, whole."""
 
+    def in_short(self, run: Run) -> str:
+        """A few words, "" for none: of modules whose report has words."""
 
-def needs(name: str) -> tuple[Record, ...]:
-    """The records without which the module of this name cannot answer."""
-    return getattr(view(name), "NEEDS", ())
+
+def in_short(run: Run) -> Iterator[tuple[str, str]]:
+    """What stands beside a run's counts, each with the type of `idbg analyze` that has more of it."""
+    for each in reports():
+        if each.has_words and (words := view(each.name).in_short(run)):
+            yield each.name, words
 
 
 def section(name: str, run: Run, options: Options = NO_OPTIONS) -> Section:
     """What the module of this name says about the run; that it is not recorded, where it is not."""
-    return records.checked(view(name).view(run, options), run, needs(name))
+    return records.checked(view(name).view(run, options), run, name)
 
 
 def count(name: str, run: Run) -> int | None:
     """The count of that section; None where it is not known."""
     found = view(name).count(run)
-    return found or (None if records.lacks(run, needs(name)) else found)
+    return found or (None if name in run.unrecorded else found)
 
 
 def as_json(name: str, run: Run) -> object:
     """The same facts as records; null where they are not recorded."""
-    is_known = not records.lacks(run, needs(name)) or count(name, run) is not None or view(name).view(run).body
+    is_known = name not in run.unrecorded or count(name, run) is not None or view(name).view(run).body
     return view(name).as_json(run) if is_known else None
 
 

@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 from idbg import views
 from idbg.analysis.provenance import Provenance
+from idbg.schema.decisions import reports
 from idbg.schema.graphs import NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.tree import Options, Refs, Section, having, kernel_refs
 
-VIEWS = ("fusion", "splits", "autotune", "passes", "breaks", "recompiles", "guards", "frames", "cache", "cuda_graphs")
-_OF_FRAMES = ("cache", "cuda_graphs")  # their rows without a node, a kernel or a line are about all of a frame
+VIEWS = tuple(each.name for each in reports() if each.of != "run")
+_OF_FRAMES = [
+    each.name for each in reports() if each.of == "frame"
+]  # their rows without a node, a kernel or a line are about all of a frame
 
 
 class Subject(NamedTuple):

@@ -1,44 +1,17 @@
 """Show between which candidates autotuning chose, how fast each is, and by how much the winner won."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
-
-from msgspec import to_builtins
 
 from idbg.format.amounts import counted, elapsed, percentage
 from idbg.format.glyphs import VERDICT_SIGNS
 from idbg.schema.decisions.inductor import Autotuned, Choice
-from idbg.schema.events import Record
-from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
-from idbg.schema.strict_json import picked
 from idbg.views.frame_graphs import nodes_of
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, kernel_refs, words
 
 TITLE = "Autotuning"
-NEEDS: tuple[Record, ...] = ("autotuning",)
 NOTHING = "no autotuning: max_autotune is off, or there was one candidate for each op"
 _COLUMNS = (Column("takes", "seconds", 4), Column("", "bar", 1), Column("about", "text", 2, 8))
-
-
-class Tuned(NamedTuple):
-    """One choice: of which frame and part, what was chosen and by how much, of which kernels, and the candidates."""
-
-    frame: str
-    part: Part
-    words: str
-    margin: str
-    kernels: tuple[str, ...]
-    tuned: Autotuned
-
-
-def choices(run: Run) -> list[Tuned]:
-    """Every choice, in the order in which they were made."""
-    return [
-        Tuned(frame, tuned.part, _words(tuned), margin(tuned), kernels_of(run, frame, tuned), tuned)
-        for frame, choices in run.decided.autotuned.items()
-        for tuned in choices
-    ]
 
 
 def kernels_of(run: Run, frame: str, tuned: Autotuned) -> tuple[str, ...]:
@@ -83,41 +56,40 @@ def _seconds(choice: Choice) -> float:
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     """A row a choice; below it its candidates, the fastest first, each with a bar as long as it takes."""
-    every = choices(run)
+    every = run.decided.with_frames(Autotuned)
     if not every:
         return Section(TITLE, NOTHING)
-    rows = [_row(run, each, number, alone=len(every) == 1) for number, each in enumerate(every)]
+    rows = [_row(run, number, *each, alone=len(every) == 1) for number, each in enumerate(every)]
     summary = f"autotuning: {counted(len(every), 'choice')}"
     return Section(TITLE, summary, len(every), "ok", (Table(_COLUMNS, rows, "candidate"),))
 
 
 def count(run: Run) -> int:
     """Choices."""
-    return sum(map(len, run.decided.autotuned.values()))
+    return len(run.decided.every(Autotuned))
 
 
-def _row(run: Run, each: Tuned, number: int, *, alone: bool) -> Row:
+def _row(run: Run, number: int, frame: str, tuned: Autotuned, *, alone: bool) -> Row:
     key = ("tuned", number)
-    named = (kernel_refs(one) for one in run.kernels if one.frame == each.frame and one.name in each.kernels)
+    kernels = kernels_of(run, frame, tuned)
+    named = (kernel_refs(one) for one in run.kernels if one.frame == frame and one.name in kernels)
     return Row(
         key,
-        words((each.words, "strong"), (f"  {each.margin}", "dim")),
-        rows=lambda: _candidates(each, key),
+        words((_words(tuned), "strong"), (f"  {margin(tuned)}", "dim")),
+        rows=lambda: _candidates(frame, tuned, kernels, key),
         open="all" if alone else "text",
-        refs=Refs(
-            nodes=nodes_of(run, each.frame, each.part, each.tuned.nodes), kernel=next(named, None), frame=each.frame
-        ),
+        refs=Refs(nodes=nodes_of(run, frame, tuned.part, tuned.nodes), kernel=next(named, None), frame=frame),
         opens="fold",
     )
 
 
-def _candidates(each: Tuned, key: tuple[str, int]) -> Iterator[Row]:
-    names = (*(f"node {name}" for name in each.tuned.nodes), *(f"kernel {name}" for name in each.kernels))
+def _candidates(frame: str, tuned: Autotuned, kernels: tuple[str, ...], key: tuple[str, int]) -> Iterator[Row]:
+    names = (*(f"node {name}" for name in tuned.nodes), *(f"kernel {name}" for name in kernels))
     if names:
-        yield Row((key, "of"), words((f"{each.frame} {each.part}: {', '.join(names)}", "dim")))
-    slowest = max((choice.seconds for choice in each.tuned.choices if choice.seconds is not None), default=0.0)
-    for number, choice in enumerate(each.tuned.choices):
-        won = choice.name == each.tuned.chosen
+        yield Row((key, "of"), words((f"{frame} {tuned.part}: {', '.join(names)}", "dim")))
+    slowest = max((choice.seconds for choice in tuned.choices if choice.seconds is not None), default=0.0)
+    for number, choice in enumerate(tuned.choices):
+        won = choice.name == tuned.chosen
         bar = choice.seconds / slowest if choice.seconds and slowest else ""
         yield Row(
             ("choice", key, number),
@@ -127,13 +99,16 @@ def _candidates(each: Tuned, key: tuple[str, int]) -> Iterator[Row]:
                 Cell(bar, "clean" if won else ""),
                 Cell(choice.error or choice.about, "reject" if choice.error else "dim"),
             ),
-            refs=Refs(frame=each.frame),
+            refs=Refs(frame=frame),
             copied=choice.name,
         )
-    if each.tuned.dropped:
-        yield Row((key, "more"), words((f"and {each.tuned.dropped:,} more, not recorded", "dim")))
+    if tuned.dropped:
+        yield Row((key, "more"), words((f"and {tuned.dropped:,} more, not recorded", "dim")))
 
 
 def as_json(run: Run) -> object:
     """Each choice, whole, with its sentence, and the kernels that it is about."""
-    return [{**to_builtins(row.tuned), **picked(row, "frame words margin kernels")} for row in choices(run)]
+    return [
+        tuned.facts(frame=frame, words=_words(tuned), margin=margin(tuned), kernels=kernels_of(run, frame, tuned))
+        for frame, tuned in run.decided.with_frames(Autotuned)
+    ]

@@ -10,8 +10,7 @@ from idbg.analysis.decisions.trials import of_place
 from idbg.format.amounts import and_unsized, counted, seconds
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import SEVERITY_SIGNS
-from idbg.schema.decisions.dynamo import GraphBreak, Trial
-from idbg.schema.events import Record
+from idbg.schema.decisions.dynamo import FrameResult, GraphBreak, Trial
 from idbg.schema.graphs import GraphId
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
@@ -21,13 +20,12 @@ from idbg.views.frame_graphs import FrameGraphs
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Graph breaks"
-NEEDS: tuple[Record, ...] = ("breaks",)
 _COLUMNS = (Column("times", "count", 3), Column("cost", "seconds", 2), Column("line", "place", 4))
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     """A row a line that breaks graphs, the most expensive first; below it what to do, why, and the stack."""
-    found, failed = places(run), sum(result.end == "failed" for result in run.decided.results.values())
+    found, failed = places(run), sum(result.end == "failed" for result in run.decided.last(FrameResult).values())
     body: list[Row | Table] = []
     if failed:
         text = f"{counted(failed, 'frame')} failed: frames has why (fullgraph=True makes a break an error)"

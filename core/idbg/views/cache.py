@@ -4,21 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import to_builtins
-
 from idbg.analysis.decisions.caches import ways_out
 from idbg.format.amounts import counted, duration
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.inductor import CacheAnswer, CacheName, Differs
-from idbg.schema.events import Record
-from idbg.schema.graphs import Part
+from idbg.schema.decisions.inductor import CacheAnswer, CacheName, CacheOutcome, Differs
 from idbg.schema.runs import Run
 from idbg.views.advice import MAY
 from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Options, Refs, Row, Section, Tone, kernel_refs, words
 
 TITLE = "Caches"
-NEEDS: tuple[Record, ...] = ("caches",)
 NAMES: dict[CacheName, str] = {
     "fx_graph": "FX graph cache",
     "aot_autograd": "AOTAutograd cache",
@@ -26,7 +21,7 @@ NAMES: dict[CacheName, str] = {
     "triton": "Triton cache",
     "kernel": "C++ kernels",
 }
-LOOKS: dict[str, tuple[str, Tone]] = {
+LOOKS: dict[CacheOutcome, tuple[str, Tone]] = {
     "hit": (VERDICT_SIGNS["clean"], "clean"),
     "miss": (SEVERITY_SIGNS["fallback"], "fallback"),
     "bypass": (SEVERITY_SIGNS["fallback"], "fallback"),
@@ -37,30 +32,21 @@ _LEAST = 60  # characters of a value beside which it still reads as a sentence
 
 
 class Answer(NamedTuple):
-    """One answer: which cache, of which frame and part, its outcome, of what, and why in a sentence."""
+    """One answer of a frame, and why in a sentence."""
 
     frame: str
-    part: Part
-    cache: CacheName
-    outcome: str
-    what: str
-    why: str
-    to_do: str
     answer: CacheAnswer
+    why: str
 
     @property
     def of_run(self) -> bool:
         """Whether it holds for the whole run, for one reason: it need not be repeated for each frame."""
-        return self.outcome == "off" and not self.part and not self.what
+        return self.answer.outcome == "off" and not self.answer.part and not self.answer.what
 
 
 def answers(run: Run) -> list[Answer]:
     """Every answer of the run, in the order in which they came."""
-    return [
-        Answer(frame, answer.part, answer.cache, answer.outcome, answer.what, why(answer), ways_out(answer), answer)
-        for frame, found in run.decided.caches.items()
-        for answer in found
-    ]
+    return [Answer(frame, answer, why(answer)) for frame, answer in run.decided.with_frames(CacheAnswer)]
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
@@ -68,27 +54,29 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     every = answers(run)
     if not every:
         return Section(TITLE, NOTHING)
-    body = [_of_cache(cache, mine) for cache in NAMES if (mine := [each for each in every if each.cache == cache])]
+    body = [
+        _of_cache(cache, mine) for cache in NAMES if (mine := [each for each in every if each.answer.cache == cache])
+    ]
     single = [each for each in every if not each.of_run]
-    for frame, part in dict.fromkeys((each.frame, each.part) for each in single):
+    for frame, part in dict.fromkeys((each.frame, each.answer.part) for each in single):
         known = run.frames.get(frame)
-        mine = [each for each in single if (each.frame, each.part) == (frame, part)]
+        mine = [each for each in single if (each.frame, each.answer.part) == (frame, part)]
         refs = Refs(frame=frame, file=known.file, line=known.line) if known is not None else Refs(frame=frame)
         shown = compile_words(run, frame, part)
         body.append(Row(("cache of", frame, part), shown, rows=list(_answers(run, mine)), open="all", refs=refs))
-    hits = sum(each.outcome == "hit" for each in every)
+    hits = sum(each.answer.outcome == "hit" for each in every)
     summary = f"caches: {hits:,} of {counted(len(every), 'lookup')} hit"
-    verdict = "warning" if any(each.outcome == "bypass" for each in every) else "ok"
+    verdict = "warning" if any(each.answer.outcome == "bypass" for each in every) else "ok"
     return Section(TITLE, summary, count(run), verdict, tuple(body))  # type: ignore[arg-type]  # a literal
 
 
 def count(run: Run) -> int:
     """Misses and bypasses."""
-    return sum(answer.outcome in ("miss", "bypass") for each in run.decided.caches.values() for answer in each)
+    return sum(answer.outcome in ("miss", "bypass") for answer in run.decided.every(CacheAnswer))
 
 
 def _of_cache(cache: CacheName, found: Sequence[Answer]) -> Row:
-    outcomes = Counter(each.outcome for each in found)
+    outcomes = Counter(each.answer.outcome for each in found)
     counts = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in LOOKS if outcomes[outcome])
     reason = next((f": {each.why}" for each in found if each.of_run and each.why), "")
     return Row(("cache", cache), words((f"{NAMES[cache]:<18} ", "strong"), counts, (reason, "dim")))
@@ -96,17 +84,17 @@ def _of_cache(cache: CacheName, found: Sequence[Answer]) -> Row:
 
 def _answers(run: Run, mine: Sequence[Answer]) -> Iterator[Row]:
     """Each answer about the graph; those about kernels by cache, outcome and reason, as there are hundreds."""
-    alike: dict[tuple[CacheName, str, str], list[Answer]] = {}
+    alike: dict[tuple[CacheName, CacheOutcome, str], list[Answer]] = {}
     for number, each in enumerate(mine):
-        if each.what and each.outcome in ("hit", "miss"):
-            alike.setdefault((each.cache, each.outcome, each.why), []).append(each)
+        if each.answer.what and each.answer.outcome in ("hit", "miss"):
+            alike.setdefault((each.answer.cache, each.answer.outcome, each.why), []).append(each)
         else:
             yield _answer(each, number)
     for (cache, outcome, reason), ones in alike.items():
         sign, tone = LOOKS[outcome]
         text = f"  {counted(len(ones), 'kernel')}" + (f": {reason}" if reason else "")
         yield Row(
-            ("kernels of", ones[0].frame, ones[0].part, cache, outcome, reason),
+            ("kernels of", ones[0].frame, ones[0].answer.part, cache, outcome, reason),
             words((f"{sign} {outcome:<6} ", tone), (NAMES[cache], "strong"), (text, "dim")),
             rows=lambda ones=ones: _kernels(run, ones),  # type: ignore[misc]  # bound now
             open="text",
@@ -119,9 +107,17 @@ def _kernels(run: Run, ones: Sequence[Answer]) -> list[Row]:
     known = {(kernel.frame, kernel.name): kernel_refs(kernel) for kernel in run.kernels}
     return [
         Row(
-            ("kernel of", each.cache, each.outcome, each.why, each.frame, each.part, each.what),
-            words(each.what),
-            refs=Refs(frame=each.frame, kernel=(refs := known.get((each.frame, each.what)))),
+            (
+                "kernel of",
+                each.answer.cache,
+                each.answer.outcome,
+                each.why,
+                each.frame,
+                each.answer.part,
+                each.answer.what,
+            ),
+            words(each.answer.what),
+            refs=Refs(frame=each.frame, kernel=(refs := known.get((each.frame, each.answer.what)))),
             opens="kernel" if refs else "",
         )
         for each in ones
@@ -129,13 +125,14 @@ def _kernels(run: Run, ones: Sequence[Answer]) -> list[Row]:
 
 
 def _answer(each: Answer, number: int) -> Row:
-    sign, tone = LOOKS[each.outcome]
-    name = NAMES[each.cache] + (f", {each.what}" if each.what else "")
-    key = ("answer", each.frame, each.part, number)
+    sign, tone = LOOKS[each.answer.outcome]
+    name = NAMES[each.answer.cache] + (f", {each.answer.what}" if each.answer.what else "")
+    key = ("answer", each.frame, each.answer.part, number)
     below = [Row((key, "why"), words(each.why))] if each.why else []
-    below += [Row((key, "do"), words((f"{MARKS['arrow']} {MAY}{each.to_do}", "accent")))] if each.to_do else []
-    shown = words((f"{sign} {each.outcome:<6} ", tone), (name, "strong"))
-    copied = f"{name} {each.outcome}: {each.why}"
+    to_do = ways_out(each.answer)
+    below += [Row((key, "do"), words((f"{MARKS['arrow']} {MAY}{to_do}", "accent")))] if to_do else []
+    shown = words((f"{sign} {each.answer.outcome:<6} ", tone), (name, "strong"))
+    copied = f"{name} {each.answer.outcome}: {each.why}"
     return Row(key, shown, rows=below, open="all", refs=Refs(frame=each.frame), copied=copied)
 
 
@@ -168,6 +165,6 @@ def difference(differs: Differs) -> str:
 def as_json(run: Run) -> object:
     """Each answer, whole, with its sentence."""
     return [
-        {"frame": row.frame, **to_builtins(row.answer), "why": row.why, **({"to_do": row.to_do} if row.to_do else {})}
-        for row in answers(run)
+        answer.facts(frame=frame, why=why(answer), **({"to_do": to_do} if (to_do := ways_out(answer)) else {}))
+        for frame, answer in run.decided.with_frames(CacheAnswer)
     ]

@@ -17,6 +17,7 @@ from idbg.format.verdicts import verdict_words
 from idbg.schema import programs
 from idbg.schema.bench import LEAST_CHANGE, Latency
 from idbg.schema.code import Kernel
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.runs import Run
 from idbg.schema.violations import count as count_violations
 from idbg.views.earlier_times import HEATS, USES, changed_uses, compile_times
@@ -307,7 +308,7 @@ def _time_sentence(found: Compared) -> str:
 
 def _times(before: Run, after: Run, found: Compared) -> Iterator[Row]:
     """What the time was spent on in both; by phase where spans were not recorded (an older session)."""
-    if not (before.decided.spans and after.decided.spans):
+    if not (before.decided.last(Span) and after.decided.last(Span)):
         large = [phase for phase in found.phases if abs(phase.change) >= _LEAST_SECONDS]
         yield from (_time(phase.name, phase.before, phase.after) for phase in large)
         return

@@ -1,23 +1,16 @@
 """Show which calls became CUDA graphs, and of the others why not, at which line."""
 
-from typing import NamedTuple
-
-from msgspec import to_builtins
-
 from idbg.analysis.decisions.cuda_graphs import meaning, ways_out
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.inductor import CudaGraph
-from idbg.schema.events import Record
 from idbg.schema.graphs import Part
 from idbg.schema.runs import Run
-from idbg.schema.strict_json import picked
 from idbg.views.advice import MAY
 from idbg.views.frame_graphs import nodes_of
 from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Tone, words
 
 TITLE = "CUDA graphs"
-NEEDS: tuple[Record, ...] = ("cuda graphs",)
 NOTHING = (
     "no CUDA graphs: neither mode reduce-overhead nor the option triton.cudagraphs is on, or Inductor lowered nothing"
 )
@@ -31,36 +24,19 @@ _LOOKS: dict[str, tuple[str, Tone]] = {
 _NODES = 4  # named in a row
 
 
-class Outcome(NamedTuple):
-    """One decision: of which frame and part, its outcome, why and where, and what to do."""
-
-    frame: str
-    part: Part
-    words: str
-    why: str
-    file: str
-    line: int
-    to_do: str
-    graph: CudaGraph
-
-
-def outcomes(run: Run) -> list[Outcome]:
-    """The last outcome of each graph: one that was recorded or skipped is no longer ready."""
-    return [
-        Outcome(
-            frame, each.part, _words(each), why(run, frame, each), each.file, each.line, ways_out(each.reason), each
-        )
-        for frame, graphs in run.decided.cuda_graphs.items()
-        for each in graphs
-        if each.outcome != "ready" or not _was_decided(graphs, each.part)
-    ]
+def outcomes(run: Run) -> list[tuple[str, CudaGraph]]:
+    """The last outcome of each graph, with its frame: one that was recorded or skipped is no longer ready."""
+    by_frame = run.decided.of(CudaGraph)
+    every = run.decided.with_frames(CudaGraph)
+    return [each for each in every if each[1].outcome != "ready" or not _was_decided(by_frame[each[0]], each[1].part)]
 
 
 def _was_decided(graphs: list[CudaGraph], part: Part) -> bool:
     return any(graph.part == part and graph.outcome in ("captured", "skipped") for graph in graphs)
 
 
-def _words(graph: CudaGraph) -> str:
+def sentence(graph: CudaGraph) -> str:
+    """What became of it."""
     match graph.outcome:
         case "ready":
             return "ready to be recorded at its second call, as torch warms up first: it was called once"
@@ -84,7 +60,7 @@ def why(run: Run, frame: str, graph: CudaGraph) -> str:
 
 
 def _split(run: Run, frame: str, part: Part) -> bool:
-    return any(graph.part == part and graph.outcome == "split" for graph in run.decided.cuda_graphs.get(frame, ()))
+    return any(graph.part == part and graph.outcome == "split" for graph in run.decided.of(CudaGraph).get(frame, ()))
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
@@ -94,36 +70,39 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
         return Section(TITLE, NOTHING)
     bad = count(run)
     summary = f"CUDA graphs: {counted(len(every), 'decision')}, {bad:,} of them not a whole graph"
-    rows = tuple(_row(run, each, number) for number, each in enumerate(every))
+    rows = tuple(_row(run, number, *each) for number, each in enumerate(every))
     return Section(TITLE, summary, bad, "warning" if bad else "ok", rows)
 
 
 def count(run: Run) -> int:
     """Graphs that were skipped, split or recorded again."""
-    return sum(each.graph.outcome in ("skipped", "split", "rerecorded") for each in outcomes(run))
+    return sum(graph.outcome in ("skipped", "split", "rerecorded") for _, graph in outcomes(run))
 
 
-def _row(run: Run, each: Outcome, number: int) -> Row:
-    sign, tone = _LOOKS[each.graph.outcome]
+def _row(run: Run, number: int, frame: str, graph: CudaGraph) -> Row:
+    sign, tone = _LOOKS[graph.outcome]
     key = ("cuda graph", number)
-    nodes = nodes_of(run, each.frame, each.part, each.graph.nodes)
-    more = ", …" if len(each.graph.nodes) > _NODES else ""
-    names = f" ({', '.join(each.graph.nodes[:_NODES])}{more})" if each.graph.nodes else ""
-    below = [Row((key, "why"), words(each.why))] if each.why else []
-    below += [Row((key, "do"), words((f"{MARKS['arrow']} {MAY}{each.to_do}", "accent")))] if each.to_do else []
-    place = ("  ", Place(each.file, each.line)) if each.file else ()
+    nodes = nodes_of(run, frame, graph.part, graph.nodes)
+    more = ", …" if len(graph.nodes) > _NODES else ""
+    names = f" ({', '.join(graph.nodes[:_NODES])}{more})" if graph.nodes else ""
+    reason, to_do = why(run, frame, graph), ways_out(graph.reason)
+    below = [Row((key, "why"), words(reason))] if reason else []
+    below += [Row((key, "do"), words((f"{MARKS['arrow']} {MAY}{to_do}", "accent")))] if to_do else []
+    place = ("  ", Place(graph.file, graph.line)) if graph.file else ()
+    head = f"{sentence(graph)}{names}"
     return Row(
         key,
-        words(
-            (f"{sign} ", tone), (f"{each.frame} {each.part}  ", "accent"), (f"{each.words}{names}", "strong"), *place
-        ),
+        words((f"{sign} ", tone), (f"{frame} {graph.part}  ", "accent"), (head, "strong"), *place),
         rows=below,
         open="all",
-        refs=Refs(nodes=nodes, frame=each.frame, file=each.file, line=each.line),
-        opens="edit" if each.file else "node" if nodes else "",
+        refs=Refs(nodes=nodes, frame=frame, file=graph.file, line=graph.line),
+        opens="edit" if graph.file else "node" if nodes else "",
     )
 
 
 def as_json(run: Run) -> object:
     """Each decision, whole, with its sentence."""
-    return [{**to_builtins(row.graph), **picked(row, "frame words why to_do")} for row in outcomes(run)]
+    return [
+        graph.facts(frame=frame, words=sentence(graph), why=why(run, frame, graph), to_do=ways_out(graph.reason))
+        for frame, graph in outcomes(run)
+    ]

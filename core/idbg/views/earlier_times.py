@@ -7,6 +7,7 @@ from statistics import median
 from idbg.analysis.decisions import times
 from idbg.analysis.decisions.times import Change, Heat, Timing, Use
 from idbg.format.amounts import seconds
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.runs import Run
 from idbg.views.tree import Options
 
@@ -60,7 +61,7 @@ class _Key:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.known = run.number, run.started, len(run.decided.spans)
+        self.known = run.number, run.started, len(run.decided.last(Span))
 
     def __hash__(self) -> int:
         return hash(self.known)

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from idbg import views
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS
+from idbg.schema.decisions import reports
 from idbg.schema.kernel_times import KernelTimes
 from idbg.schema.runs import History, Run
-from idbg.views import breaks, diagnostics, kernel_times, recompiles, splits
+from idbg.views import diagnostics, kernel_times
 from idbg.views.diagnostics import KINDS, SIGNS, Diagnostic, Level, badness, of_history
 from idbg.views.tree import Block, Place, Refs, Row, Section, Table, Tone, Verdict, words
 
@@ -50,11 +52,9 @@ def kinds_of(history: History, run: Run | None, broken: Section, times: KernelTi
         Kind("violations", "Violations", broken),
     ]
     if run is not None:
-        kinds += [
-            Kind("breaks", breaks.TITLE, breaks.view(run)),
-            Kind("recompiles", recompiles.TITLE, recompiles.view(run)),
-            Kind("splits", splits.TITLE, splits.left_to_eager(run)),
-        ]
+        for report in sorted((each for each in reports() if each.finding), key=lambda each: each.finding):
+            module = views.view(report.name)
+            kinds.append(Kind(report.name, module.TITLE, getattr(module, "findings", module.view)(run)))
     if times is not None:
         kinds.append(Kind("slow", kernel_times.SLOW, kernel_times.slow(times)))
     return [kind for kind in kinds if kind.section.count or (kind.section is broken and broken.body)]

@@ -13,7 +13,7 @@ from idbg.format.amounts import counted
 from idbg.format.failures import headline as failure_headline
 from idbg.format.failures import place_of
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS, VERDICT_SIGNS
-from idbg.schema.decisions.dynamo import Skip
+from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip, SkipsDropped
 from idbg.schema.events import FrameFailed
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
@@ -76,6 +76,8 @@ class _Known:
     again: dict[str, str]
     """Frame -> why it was compiled again."""
     failed: dict[str, FrameFailed]
+    results: dict[str, FrameResult]
+    guards: dict[str, FrameGuards]
 
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
@@ -84,12 +86,13 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     """
     again = {one.frame: again_words(one) for one in run.recompiles}
     failed = {one.frame: one for one in run.frame_failures}
-    known = _Known(run, FrameGraphs(run), again, failed)
+    results = run.decided.last(FrameResult)
+    known = _Known(run, FrameGraphs(run), again, failed, results, run.decided.last(FrameGuards))
     listed = rows(run)
     body: list[Block] = [Table(_COLUMNS, list(_tree(listed, known)), "function")] if listed else []
     body += _failures(run)
     body += _skips(run)
-    ends = {result.end for result in run.decided.results.values()}
+    ends = {result.end for result in results.values()}
     bad = "failed" in ends or run.frame_failures
     verdict: Verdict = "error" if bad else "warning" if ends & {"eager", "skipped"} else "ok"
     return Section(TITLE, headline(run), count(run), verdict, tuple(body))
@@ -102,10 +105,10 @@ def count(run: Run) -> int:
 
 def headline(run: Run) -> str:
     """How many frames ended how; why there are none, if there are none."""
-    if not run.frames and not run.decided.results:
-        skipped = "Dynamo skipped every function" if run.decided.skips else "torch.compile was called for no function"
-        return f"nothing was compiled: {skipped}"
-    results = run.decided.results
+    results, skips = run.decided.last(FrameResult), run.decided.every(Skip)
+    if not run.frames and not results:
+        why = "Dynamo skipped every function" if skips else "torch.compile was called for no function"
+        return f"nothing was compiled: {why}"
     ends: Counter[str] = Counter(result.end for name, result in results.items() if name in run.frames)
     parts = [
         counted(len(run.frames), "frame"),
@@ -161,7 +164,7 @@ def _facts(row: FrameRow) -> Iterator[str]:
 
 
 def _cells(row: FrameRow, known: _Known) -> tuple[Cell, ...]:
-    found = [known.run.decided.guards[frame] for frame in row.ids if frame in known.run.decided.guards]
+    found = [known.guards[frame] for frame in row.ids if frame in known.guards]
     guards = sum(len(each.guards) + each.dropped for each in found) if found else row.guards
     return (
         Cell(row.ops),
@@ -186,14 +189,14 @@ def _details(row: FrameRow, known: _Known) -> Iterator[Row]:
     whys += [(str(failure_headline(known.failed[id].failure)), "reject") for id in row.ids if id in known.failed]
     for number, why in enumerate(whys):
         yield Row((key, number), words(why))
-    result = known.run.decided.results.get(row.ids[0])
+    result = known.results.get(row.ids[0])
     if result is not None and result.end == "failed":
         yield from stacks.rows(result.stack, (key, "stack"))
 
 
 def _alike(frame: str, row: FrameRow, known: _Known) -> Row:
     """One of several that are alike."""
-    result = known.run.decided.results.get(frame)
+    result = known.results.get(frame)
     nodes = known.graphs.nodes(frame)
     again = f"  {known.again[frame]}" if frame in known.again else ""
     return Row(
@@ -223,9 +226,13 @@ def _failures(run: Run) -> Iterator[Row]:
         )
 
 
+def _not_listed(run: Run) -> int:
+    return sum(each.count for each in run.decided.every(SkipsDropped))
+
+
 def _skips(run: Run) -> Iterator[Row]:
     """The functions that Dynamo skipped: the user's, then the others'."""
-    skips, dropped = run.decided.skips, run.decided.skips_dropped
+    skips, dropped = run.decided.every(Skip), _not_listed(run)
     if not skips:
         return
     own = [skip for skip in skips if whose(skip.file) == "user"]
@@ -262,6 +269,7 @@ def plain(skip: Skip) -> str:
 
 def as_json(run: Run) -> object:
     """Each frame by itself, with what became of it and its depth; each function that was skipped."""
+    results = run.decided.last(FrameResult)
     return {
         "frames": [
             {
@@ -272,12 +280,12 @@ def as_json(run: Run) -> object:
                 "parent": run.frames[row.ids[0]].parent,
                 "after_line": row.resumed or None,
                 "end": row.end or None,
-                "stack": to_builtins(run.decided.results[row.ids[0]].stack) if row.end else [],
+                "stack": to_builtins(results[row.ids[0]].stack) if row.end else [],
                 "cache_hits": row.hits,
                 "cache_asked": row.lookups,
             }
             for row in rows(run, folded=False)
         ],
-        "left_alone": to_builtins(run.decided.skips),
-        "left_alone_not_listed": run.decided.skips_dropped,
+        "left_alone": [skip.facts() for skip in run.decided.every(Skip)],
+        "left_alone_not_listed": _not_listed(run),
     }

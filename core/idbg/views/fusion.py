@@ -10,9 +10,8 @@ from idbg.analysis.decisions.kernel_facts import Buffer, KernelFacts, kernel_fac
 from idbg.format.amounts import and_unsized, counted, few
 from idbg.format.glyphs import SEVERITY_SIGNS
 from idbg.schema.code import Kernel
-from idbg.schema.decisions.inductor import JUDGED, SILENT, Refusal
+from idbg.schema.decisions.inductor import JUDGED, SILENT, FusionLog, Refusal
 from idbg.schema.errors import BadInput
-from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views import records
@@ -31,7 +30,6 @@ from idbg.views.tree import (
 )
 
 TITLE = "Fusion"
-NEEDS: tuple[Record, ...] = ("fusion",)
 NONE = "no fusion: nothing was compiled, or the backend makes no Inductor kernels"
 NOT_RECORDED = "fusion decisions unknown: the code came from a cache, so the scheduler did not run (--cold runs it)"
 _NAMES = 6  # in a line
@@ -104,7 +102,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
 
 def count(run: Run) -> int:
     """Pairs whose fusion was rejected."""
-    return sum(len({(each.one, each.other) for each in log.refusals}) for log in run.decided.fusion.values())
+    return sum(len({(each.one, each.other) for each in log.refusals}) for log in run.decided.last(FusionLog).values())
 
 
 def recorded(run: Run) -> Iterator[Fusion]:
@@ -153,7 +151,7 @@ def _in_graph(graph: _Graph) -> Iterator[Row]:
     if graph.fusion is None:
         at = graph.run.graph(graph.frame, "post_grad", graph.part)
         called = tuple(at.node_id(node.name) for node in at.nodes if node.op.startswith("call")) if at else ()
-        text = records.why(graph.run, NEEDS) or NOT_RECORDED
+        text = records.why(graph.run, "fusion") or NOT_RECORDED
         yield Row((key, "unknown"), words((text, "fallback")), refs=Refs(nodes=called, frame=graph.frame))
     kernels = kernels_in(graph.run, graph.frame, graph.part)
     for number, kernel in enumerate(kernels):
@@ -255,7 +253,7 @@ def as_json(run: Run) -> object:
             {
                 "frame": found.frame,
                 "part": found.part,
-                "log": found.log,
+                "log": found.log.facts("part"),
                 "kernels": [kernel.name if kernel else "" for kernel in found.kernels],
                 "recomputed": {
                     name: [_name(found, number) for number in numbers] for name, numbers in found.recomputed().items()

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from idbg.analysis.ops import is_overload, short_name
 from idbg.format.amounts import counted
-from idbg.schema.events import Record
 from idbg.schema.graphs import Graph, Node
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
@@ -14,7 +13,6 @@ from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, words
 
 TITLE = "Graphs"
-NEEDS: tuple[Record, ...] = ("graphs",)
 _OPS = 6  # of a graph, in its row
 _COLUMNS = (Column("nodes", "count", 2), Column("ops", "text", 1, 12))
 

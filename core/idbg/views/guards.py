@@ -10,14 +10,12 @@ from idbg.format import amounts
 from idbg.format.amounts import counted, evaluation, percentage
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FrameGuards, Guard
-from idbg.schema.events import Record
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, words
 
 TITLE = "Guards"
-NEEDS: tuple[Record, ...] = ("guards",)
 NONE = "no guards: no frame was compiled"
 _MANY = 200  # guards of a frame from which it is folded on the screen at first
 _DEAREST = 3  # frames whose guards cost most: unfolded in text, as those of which one failed
@@ -46,7 +44,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     if not count(run):
         return Section(TITLE, NONE)
     shown = _Shown(run, options, Failures(run))
-    frames = list(run.decided.guards.values())
+    frames = list(run.decided.last(FrameGuards).values())
     failed = {each.frame: _failed(each, shown) for each in frames}
     frames.sort(key=lambda each: (not failed[each.frame], -(each.seconds or 0.0)))
     dearest = {each.frame for each in sorted(frames, key=lambda each: -(each.seconds or 0.0))[:_DEAREST]}
@@ -62,7 +60,7 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
 
 def count(run: Run) -> int:
     """All guards."""
-    return sum(len(each.guards) for each in run.decided.guards.values())
+    return sum(len(each.guards) for each in run.decided.last(FrameGuards).values())
 
 
 def _failed(each: FrameGuards, shown: _Shown) -> list[Guard]:
@@ -189,7 +187,7 @@ def cost(run: Run, guards: FrameGuards) -> str:
 def as_json(run: Run) -> object:
     """Each frame with its guards, their costs in seconds, and the compiles that each caused."""
     failures = Failures(run)
-    return [_frame_json(run, guards, failures) for guards in run.decided.guards.values()]
+    return [_frame_json(run, guards, failures) for guards in run.decided.last(FrameGuards).values()]
 
 
 def _frame_json(run: Run, guards: FrameGuards, failures: Failures) -> dict[str, object]:

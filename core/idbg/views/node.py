@@ -16,6 +16,7 @@ from idbg.format.amounts import counted, few, figure, size
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.format.kernels import language_of
 from idbg.schema.code import Kernel
+from idbg.schema.decisions.inductor import FusionLog
 from idbg.schema.diff import DiffReport
 from idbg.schema.graphs import Graph, GraphId, Node, NodeId, Sym, TensorMeta
 from idbg.schema.runs import Run
@@ -214,7 +215,7 @@ def _kernels(about: NodeContext) -> Iterator[Row]:
 
 def _computed_repeatedly(about: NodeContext) -> Iterator[Row]:
     """Where it is computed more than once: several kernels do what one could."""
-    if about.provenance is None or not about.run.decided.fusion:
+    if about.provenance is None or not about.run.decided.last(FusionLog):
         return
     for found in fusion.recorded(about.run):
         below = GraphId(found.frame, "post_grad", found.part)

@@ -10,14 +10,12 @@ from idbg.format.amounts import counted, size
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS
 from idbg.schema.decisions.inductor import PassRun, PhaseRun
-from idbg.schema.events import Record
 from idbg.schema.graphs import GraphId, NodeId, Part
 from idbg.schema.runs import Run
 from idbg.views.frame_graphs import compile_words
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Passes"
-NEEDS: tuple[Record, ...] = ("passes",)
 _PHASES = {"pre_grad": "pre-grad", "joint": "joint", "post_grad": "post-grad", "other": "other"}
 _COLUMNS = (Column("nodes", rank=3), Column("changed", rank=2), Column("time", "seconds", 1))
 _TONES: dict[str, Tone] = {"+": "clean", "-": "reject", MARKS["ellipsis"]: "dim", " ": "dim"}
@@ -50,17 +48,17 @@ class _Phase:
 
 def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     """A row a frame; below it its phases, the passes that changed something with their diffs, and the partition."""
-    if not run.decided.passes:
+    if not run.decided.of(PhaseRun):
         return Section(TITLE, "no passes: nothing was compiled, or the backend runs none of Inductor's")
-    rows = [_frame(run, frame, phases) for frame, phases in run.decided.passes.items()]
-    ran = sum(phase.ran for phases in run.decided.passes.values() for phase in phases)
+    rows = [_frame(run, frame, phases) for frame, phases in run.decided.of(PhaseRun).items()]
+    ran = sum(phase.ran for phases in run.decided.of(PhaseRun).values() for phase in phases)
     summary = f"{counted(ran, 'pass')}, {count(run):,} changed a graph"
     return Section(TITLE, summary, count(run), "ok", (Table(_COLUMNS, rows, "pass"),))
 
 
 def count(run: Run) -> int:
     """Passes that changed a graph."""
-    return sum(len(phase.passes) for phases in run.decided.passes.values() for phase in phases)
+    return sum(len(phase.passes) for phases in run.decided.of(PhaseRun).values() for phase in phases)
 
 
 def _frame(run: Run, frame: str, phases: Sequence[PhaseRun]) -> Row:
@@ -179,8 +177,13 @@ def _why_saved(held: Held) -> str:
 def as_json(run: Run) -> object:
     """All phases and the partition of each frame."""
     return [
-        {"frame": frame, "phases": phases, "not_run": not_run(run, frame), "partition": partition(run, frame)}
-        for frame, phases in run.decided.passes.items()
+        {
+            "frame": frame,
+            "phases": [phase.facts() for phase in phases],
+            "not_run": not_run(run, frame),
+            "partition": partition(run, frame),
+        }
+        for frame, phases in run.decided.of(PhaseRun).items()
     ]
 
 
@@ -222,8 +225,8 @@ def diff_lines(each: PassRun) -> list[DiffLine]:
 
 def not_run(run: Run, frame: str) -> list[str]:
     """Which parts of a frame have code, though no post-grad passes ran for it, and why."""
-    ran = {phase.part for phase in run.decided.passes.get(frame, ()) if phase.phase == "post_grad"}
-    parts = [part for of, part in run.codes if of == frame and part not in ran and run.decided.passes.get(frame)]
+    ran = {phase.part for phase in run.decided.of(PhaseRun).get(frame, ()) if phase.phase == "post_grad"}
+    parts = [part for of, part in run.codes if of == frame and part not in ran and run.decided.of(PhaseRun).get(frame)]
     return [f"post-grad{_of_part(part)}: not run, its code was found in a cache (--cold compiles it)" for part in parts]
 
 

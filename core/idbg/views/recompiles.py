@@ -11,7 +11,7 @@ from idbg.format.amounts import counted
 from idbg.format.file_names import near_place
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.decisions.dynamo import FailedGuard
-from idbg.schema.events import Recompiled, Record
+from idbg.schema.events import Recompiled
 from idbg.schema.repros import Sought
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
@@ -20,7 +20,6 @@ from idbg.views.frame_graphs import call_words
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Place, Refs, Row, Section, Table, Words, words
 
 TITLE = "Recompiles"
-NEEDS: tuple[Record, ...] = ("recompiles",)
 _COLUMNS = (Column("time", "seconds", 2), Column("line", "place", 3))
 
 

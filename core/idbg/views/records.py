@@ -1,55 +1,34 @@
 """Say of what a run has no record: "none" and "zero" are answers that a trace without such records does not give."""
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from idbg.format.amounts import counted
-from idbg.schema.events import Record
+from idbg.schema.decisions import reports
 from idbg.schema.runs import Run
 from idbg.views.tree import Section
 
-WORDS: dict[Record, str] = {
-    "graphs": "graphs",
-    "breaks": "graph breaks",
-    "recompiles": "recompiles",
-    "guards": "guards",
-    "caches": "answers of caches",
-    "spans": "the times of the compile's parts",
-    "skips": "what Dynamo left alone",
-    "fusion": "which pairs were not fused",
-    "passes": "what passes did",
-    "autotuning": "autotuning",
-    "cuda graphs": "CUDA graphs",
-    "splits": "which nodes a backend takes",
-}
-"""What each kind of record is of."""
+WORDS = {"skips": "what Dynamo left alone", **{each.name: each.lacks for each in reports() if each.lacks}}
+"""What each report, or what it has, is made of."""
 
 
-def lacks(run: Run, needs: Sequence[Record]) -> list[Record]:
-    """Those of these records that the run's trace does not have."""
-    return [record for record in needs if record in run.unrecorded]
+def why(run: Run, name: str) -> str:
+    """What the run's trace does not have of this report, as a sentence; "" where it has it."""
+    return f"not recorded: the trace does not have {WORDS[name]}" if name in run.unrecorded else ""
 
 
-def why(run: Run, needs: Sequence[Record]) -> str:
-    """What is not recorded, as a sentence; "" where all is."""
-    lacking = [WORDS[record] for record in lacks(run, needs)]
-    return f"not recorded: the trace does not have {' or '.join(lacking)}" if lacking else ""
-
-
-def checked(section: Section, run: Run, needs: Sequence[Record]) -> Section:
-    """The section; where it has nothing and needs records that the trace does not have, one that says so."""
-    if not run.unrecorded or section.count or not (reason := why(run, needs)):
+def checked(section: Section, run: Run, name: str) -> Section:
+    """The section; where it has nothing and the trace does not have what it is made of, one that says so."""
+    if section.count or not (reason := why(run, name)):
         return section
     return replace(section, summary=reason, count=None, verdict="unknown")
 
 
-def amount(run: Run, record: Record, number: int) -> int | None:
+def amount(run: Run, name: str, number: int) -> int | None:
     """How many there are; None where there are none because they are not recorded."""
-    return number if number or record not in run.unrecorded else None
+    return number if number or name not in run.unrecorded else None
 
 
-def amount_words(run: Run, record: Record, number: int, noun: str) -> str:
+def amount_words(run: Run, name: str, number: int, noun: str) -> str:
     """ "2 guards", "guards not recorded"."""
-    known = amount(run, record, number)
+    known = amount(run, name, number)
     return counted(known, noun) if known is not None else f"{counted(2, noun).partition(' ')[2]} not recorded"

@@ -1,21 +1,18 @@
 """Show what a backend compiles of each graph, what it leaves to eager, why, and what that costs."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import NamedTuple
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from idbg.format.amounts import counted, seconds, share
 from idbg.format.glyphs import SEVERITY_SIGNS, VERDICT_SIGNS
 from idbg.schema.decisions.backends import GraphSplit, NativeCall, SplitCalls
-from idbg.schema.events import Record
 from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
 from idbg.views.tree import NO_OPTIONS, Options, Place, Refs, Row, Section, Table, Tone, words
 
 TITLE = "Partitions of the backend"
-NEEDS: tuple[Record, ...] = ("splits",)
 NOTHING = "no backend reported which nodes it compiles: Inductor and eager take all of a graph"
 
 
@@ -36,7 +33,7 @@ class Native(NamedTuple):
 
 def native(run: Run) -> Native | None:
     """Over all split graphs of a run; None where no backend split one."""
-    every = [(split, run.decided.split_calls.get(split.number)) for split in _splits(run)]
+    every = [(split, run.decided.last(SplitCalls).get(split.number)) for split in run.decided.every(GraphSplit)]
     if not every:
         return None
     known = [calls for _, calls in every if calls is not None]
@@ -47,7 +44,7 @@ def native(run: Run) -> Native | None:
     return Native(sum(len(_native(*each)) for each in every), sum(split.calls for split, _ in every), of_time)
 
 
-def native_words(run: Run) -> str:
+def in_short(run: Run) -> str:
     """ "3 of 14 nodes in eager (8 % of the time)"; "" where a backend took all, or split nothing."""
     found = native(run)
     if found is None or not found.calls:
@@ -61,13 +58,13 @@ def view(run: Run, options: Options = NO_OPTIONS) -> Section:
     found = native(run)
     if found is None:
         return Section(TITLE, NOTHING)
-    rows = [_row(run, frame, split) for frame, splits in run.decided.splits.items() for split in splits]
-    backends = ", ".join(dict.fromkeys(split.backend for split in _splits(run)))
-    summary = f"{backends}: {native_words(run) or 'all of ' + counted(found.of, 'node')}"
+    rows = [_row(run, *each) for each in run.decided.with_frames(GraphSplit)]
+    backends = ", ".join(dict.fromkeys(split.backend for split in run.decided.every(GraphSplit)))
+    summary = f"{backends}: {in_short(run) or 'all of ' + counted(found.of, 'node')}"
     return Section(TITLE, summary, found.calls, "warning" if found.calls else "ok", tuple(rows))
 
 
-def left_to_eager(run: Run) -> Section:
+def findings(run: Run) -> Section:
     """As `view`, the graphs alone of which eager runs something, as one table."""
     whole = view(run)
     rows = [row for row in whole.body if isinstance(row, Row) and row.open]
@@ -82,16 +79,11 @@ def count(run: Run) -> int:
 
 def as_json(run: Run) -> object:
     """Each split, whole, with its calls."""
+    calls = run.decided.last(SplitCalls)
     return [
-        {"frame": frame, **to_builtins(split), "calls": to_builtins(run.decided.split_calls.get(split.number))}
-        for frame, splits in run.decided.splits.items()
-        for split in splits
+        split.facts(frame=frame, calls=calls[split.number].facts("number") if split.number in calls else None)
+        for frame, split in run.decided.with_frames(GraphSplit)
     ]
-
-
-def _splits(run: Run) -> Iterator[GraphSplit]:
-    for splits in run.decided.splits.values():
-        yield from splits
 
 
 def _native(split: GraphSplit, calls: SplitCalls | None) -> list[NativeCall]:
@@ -105,7 +97,7 @@ def _native(split: GraphSplit, calls: SplitCalls | None) -> list[NativeCall]:
 
 
 def _row(run: Run, frame: str, split: GraphSplit) -> Row:
-    calls = run.decided.split_calls.get(split.number)
+    calls = run.decided.last(SplitCalls).get(split.number)
     left = _native(split, calls)
     sign, tone = _LOOKS[bool(left)]
     compiled = split.calls - len(left)

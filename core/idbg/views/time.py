@@ -11,7 +11,6 @@ from idbg.format.amounts import counted, seconds, share
 from idbg.format.file_names import near_place
 from idbg.schema.code import Kernel
 from idbg.schema.decisions.inductor import Span
-from idbg.schema.events import Record
 from idbg.schema.graphs import Frame
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import picked
@@ -33,7 +32,6 @@ from idbg.views.tree import (
 )
 
 TITLE = "Compile time"
-NEEDS: tuple[Record, ...] = ("spans",)
 _AGAIN = 0.2  # of the time: recompiles that took less are left to the section on recompiles
 _MANY = 300  # spans from which frames are folded at first
 _FRAMES = ("frame", "frame compile", "backward")
@@ -335,7 +333,10 @@ def as_json(run: Run) -> object:
             for each in times.builds(timings)
         ],
         "phases": run.phases,
-        "spans": [{**picked(each, "span depth own seconds"), "ended": not each.lasts} for each in timings],
+        "spans": [
+            {"span": each.span.facts(), **picked(each, "depth own seconds"), "ended": not each.lasts}
+            for each in timings
+        ],
     }
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from idbg import views
+from idbg.schema.decisions import reports
 from idbg.schema.runs import Run
 from idbg.views import tree
 from idbg.views.tree import Options
@@ -16,13 +17,15 @@ from idbg_tui.widgets.section_rows import Look, Row, Rows, text_rows
 ViewName = Literal["frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache"]
 VIEWS: tuple[ViewName, ...] = ("frames", "breaks", "recompiles", "guards", "time", "passes", "fusion", "cache")
 """In the order in which the keys go through them."""
-PARTS: dict[ViewName, tuple[str, ...]] = {"fusion": ("fusion", "splits"), "cache": ("cache", "cuda_graphs", "autotune")}
-"""The sections of a view that shows several, one below the other."""
+PARTS: dict[ViewName, tuple[str, ...]] = {
+    view: (view, *(report.name for report in reports() if report.under == view)) for view in VIEWS
+}
+"""The sections of each view, one below the other."""
 
 
 def showing(name: str) -> ViewName:
     """The view that shows this module of `idbg.views`."""
-    return next(view for view in VIEWS if name in PARTS.get(view, (view,)))
+    return next(view for view in VIEWS if name in PARTS[view])
 
 
 _WHOLE = 500  # cells of a row: nothing is cut
@@ -39,7 +42,7 @@ def listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
     everything = look.hiding or look.whole or bool(look.query)
     options = Options(everything, look.hiding, look.order, look.now, look.typical, look.earlier)
-    shown = [views.section(part, run, options) for part in PARTS.get(name, (name,))]
+    shown = [views.section(part, run, options) for part in PARTS[name]]
     if (found := pattern(look.query)) is not None:
         shown = [tree.having(each, lambda row: bool(found.search(sections.searched(row, look)))) for each in shown]
         look = replace(look, whole=True)
@@ -55,7 +58,7 @@ def _listed(name: ViewName, run: Run, look: Look) -> Sequence[Row]:
 
 def count(name: ViewName, run: Run) -> int:
     """The count beside the view's name: that of its first section that counts something."""
-    counts = (views.count(part, run) for part in PARTS.get(name, (name,)))
+    counts = (views.count(part, run) for part in PARTS[name])
     return next((count for count in counts if count), 0)
 
 

@@ -17,8 +17,9 @@ import idbg
 from idbg import AcceleratorAdapter, Capabilities, CompilationResult, CompilationStatus, ConstraintViolation, plugins
 from idbg.accelerators.adapter import AdapterError
 from idbg.engine.capture.run import RunCapture, capturing
-from idbg.schema import events
+from idbg.schema.decisions.backends import GraphSplit
 from idbg.schema.events import Noted, SessionEvent
+from tests.harness.decided import of_kind
 
 PACKAGE = Path(__file__).resolve().parents[3] / "examples" / "adapter_package"
 SUCCESS, PARTIAL = CompilationStatus.SUCCESS, CompilationStatus.PARTIAL
@@ -120,7 +121,7 @@ def test_an_adapter_that_cannot_be_made_says_why(monkeypatch):
 
 
 def test_what_an_adapter_leaves_to_the_host_is_recorded_with_its_reason():
-    def split_of(result: Callable[..., CompilationResult]) -> events.GraphWasSplit | None:
+    def split_of(result: Callable[..., CompilationResult]) -> GraphSplit | None:
         class Splitting(Npu):
             capabilities = Capabilities()
 
@@ -131,18 +132,18 @@ def test_what_an_adapter_leaves_to_the_host_is_recorded_with_its_reason():
         torch.compiler.reset()
         with capturing(RunCapture(1, recorded.append, None)):
             torch.compile(lambda x: (x + 1).sin(), backend=idbg.backend(Splitting()))(torch.zeros(10))
-        return next((event for event in recorded if isinstance(event, events.GraphWasSplit)), None)
+        return next(iter(of_kind(recorded, GraphSplit)), None)
 
     whole = split_of(lambda graph: CompilationResult(status=SUCCESS, compiled=graph))
-    assert whole is not None and whole.split.native == () and whole.split.compiled == (("add", "sin"),)
+    assert whole is not None and whole.native == () and whole.compiled == (("add", "sin"),)
     hosts = {"sin": "no sine unit", "nosuch": "?"}
     part = split_of(lambda graph: CompilationResult(status=PARTIAL, compiled=graph, host_nodes=hosts))
-    assert part is not None and part.split.compiled == (("add",),)
-    (call,) = part.split.native
+    assert part is not None and part.compiled == (("add",),)
+    (call,) = part.native
     assert (call.name, call.why, call.detail) == ("sin", "host", "no sine unit") and call.file == __file__
     none = split_of(lambda graph: CompilationResult(fallback=graph, message="no memory"))
-    assert none is not None and none.split.compiled == ()
-    assert {(call.why, call.detail) for call in none.split.native} == {("fallback", "no memory")}
+    assert none is not None and none.compiled == ()
+    assert {(call.why, call.detail) for call in none.native} == {("fallback", "no memory")}
     assert split_of(lambda graph: CompilationResult(status=PARTIAL, compiled=graph)) is None, "which part is not known"
 
 

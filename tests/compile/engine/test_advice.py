@@ -17,6 +17,7 @@ from idbg.analysis.decisions.recompile_advice import suggestions_for as advice
 from idbg.analysis.decisions.recompiles import timelines
 from idbg.analysis.decisions.suggestions import Suggestion
 from idbg.analysis.decisions.trials import of_timeline, to_try, trial
+from idbg.schema.decisions.dynamo import FrameResult, Skip
 from idbg.schema.runs import Run
 from idbg.views.advice import rows
 from idbg.views.tree import Row
@@ -380,7 +381,7 @@ def test_the_recompile_is_gone(ran: Runner, name: str) -> None:
     found = [(timeline, each) for timeline in timelines(before) for each in advice(before, timeline)]
     assert before.recompiles and found
     counted = plain(case.text())
-    assert sum(result.end == "compiled" for result in before.decided.results.values()) == counted.frames
+    assert sum(result.end == "compiled" for result in before.decided.last(FrameResult).values()) == counted.frames
     for timeline, each in found:
         assert all(plain(text).frames < counted.frames for text in texts_with(case, each)), each
         for run in after(ran, case, each):
@@ -522,7 +523,7 @@ f(torch.ones(2))
 """
     run = ran(text, backend="eager")
     assert [each.kind for each in run.breaks] == ["Unsupported context manager"]
-    assert "called in eager after a graph break" in " ".join(skip.reason for skip in run.decided.skips)
+    assert "called in eager after a graph break" in " ".join(skip.reason for skip in run.decided.every(Skip))
 
 
 def test_a_recompile_names_the_version_that_was_nearest(ran: Runner) -> None:

@@ -35,7 +35,7 @@ def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tunings(run: Run) -> list[Autotuned]:
-    return [tuned for each in run.decided.autotuned.values() for tuned in each]
+    return [tuned for each in run.decided.of(Autotuned).values() for tuned in each]
 
 
 def without_number(name: str) -> str:
@@ -53,12 +53,12 @@ def test_each_candidate_has_its_time_and_the_next_compile_finds_them(ran: Callab
     times = [choice.seconds for choice in tuned.choices if choice.seconds is not None]
     assert times == sorted(times) and times[0] > 0
     assert tuned.chosen == tuned.choices[0].name and tuned.seconds is not None and tuned.seconds > sum(times)
-    (row,) = report.choices(cold)
-    assert row.kernels and set(row.kernels) <= {kernel.name for kernel in cold.kernels}
+    kernels = report.kernels_of(cold, "0/0", tuned)
+    assert kernels and set(kernels) <= {kernel.name for kernel in cold.kernels}
     told = text_of(report.view(cold))
     assert f"{tuned.chosen}, the fastest of" in told and "faster than the next" in told
     shown = next(referring(report.view(cold)))
-    assert shown.refs.kernel is not None and shown.refs.kernel[2] in row.kernels and shown.refs.nodes
+    assert shown.refs.kernel is not None and shown.refs.kernel[2] in kernels and shown.refs.nodes
 
     torch._dynamo.reset()
     warm = ran(TEXT.format(number=2), backend="inductor", options=OPTIONS)

@@ -67,7 +67,7 @@ def line_of(function: str, text: str) -> int:
 
 
 def tunings(run: Run) -> list[Autotuned]:
-    return [tuned for each in run.decided.autotuned.values() for tuned in each]
+    return [tuned for each in run.decided.of(Autotuned).values() for tuned in each]
 
 
 def test_the_second_call_is_recorded_once(again: Callable[..., Run]):
@@ -79,7 +79,7 @@ def test_the_second_call_is_recorded_once(again: Callable[..., Run]):
         ("ready", "inference", 1),
         ("captured", "inference", 1),
     ]
-    assert [row.words for row in cuda_graph_report.outcomes(often)] == ["recorded"]
+    assert [cuda_graph_report.sentence(graph) for _, graph in cuda_graph_report.outcomes(often)] == ["recorded"]
 
 
 def test_a_changed_input_is_skipped_at_its_line(again: Callable[..., Run]):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from idbg.schema.decisions.dynamo import BreakAgain
 from idbg.schema.diff import Comparison
 from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import Remark
@@ -196,7 +197,7 @@ def counts(run: Run) -> dict[str, object]:
         "kernels": Counter((part, len(code.kernels)) for (_, part), code in run.codes.items()),
         "rules": Counter(violation.rule for violation in run.violations),
         "breaks": [each.reason for each in run.breaks],
-        "same breaks": len(run.decided.breaks_again),
+        "same breaks": len(run.decided.every(BreakAgain)),
         "recompiles": len(run.recompiles),
         "failed frames": [each.failure.type for each in run.frame_failures],
         "failure": run.failure and run.failure.type,

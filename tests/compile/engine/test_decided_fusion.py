@@ -12,6 +12,7 @@ from idbg.analysis.decisions.fusion import Answer, fusion_of, why_not
 from idbg.analysis.decisions.kernel_facts import kernel_facts
 from idbg.engine.compat import scheduling
 from idbg.render.text import text as text_of
+from idbg.schema.decisions.inductor import FusionLog
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import GraphId, NodeId
 from idbg.schema.runs import Run
@@ -158,7 +159,7 @@ def test_code_out_of_a_cache_says_that_the_scheduler_was_not_asked(ran: Runner):
     ran(source, backend="inductor")
     torch._dynamo.reset()
     run = ran(source, backend="inductor")
-    assert not run.decided.fusion
+    assert not run.decided.last(FusionLog)
     assert asked(run, "sin", "mul").kind == "cached"
     assert report.pair_lines(run, "sin", "mul")[1] == report.NOT_RECORDED
     assert report.NOT_RECORDED in text_of(report.view(run))
@@ -173,7 +174,7 @@ def test_a_listener_that_fails_breaks_nothing(ran: Runner, monkeypatch: pytest.M
     run = ran(PROGRAM, backend="inductor", options=COLD)
     assert run.verdict == "compiled"
     assert run.kernels
-    assert not run.decided.fusion
+    assert not run.decided.last(FusionLog)
     notes: list[str] = run.notes  # type: ignore[attr-defined]
     assert [note for note in notes if "fusion decisions are not recorded in full" in note]
 

@@ -71,7 +71,7 @@ compiled(torch.randn(4, 8)).sum().backward()
 
 
 def changes(run: Run, frame: str) -> list[tuple[PhaseRun, PassRun]]:
-    return [(phase, each) for phase in run.decided.passes[frame] for each in phase.passes]
+    return [(phase, each) for phase in run.decided.of(PhaseRun)[frame] for each in phase.passes]
 
 
 def found(run: Run, name: str) -> tuple[PhaseRun, PassRun]:
@@ -87,9 +87,9 @@ def test_passes_that_changed_the_graph_are_told_with_what_they_changed(ran: Runn
     assert noop.changed == ("cos",)
     signs = {(line.sign, line.before, line.after) for line in report.diff_lines(noop)}
     assert {("-", "clone", ""), ("-", "cos", "cos"), ("+", "cos", "cos")} <= signs
-    names = [phase.phase for phase in run.decided.passes["0/0"]]
+    names = [phase.phase for phase in run.decided.of(PhaseRun)["0/0"]]
     assert names == ["pre_grad", "joint", "post_grad"]
-    assert all(phase.ran > len(phase.passes) for phase in run.decided.passes["0/0"]), "most passes change nothing"
+    assert all(phase.ran > len(phase.passes) for phase in run.decided.of(PhaseRun)["0/0"]), "most passes change nothing"
 
 
 def test_a_pass_of_the_programs_is_marked_with_its_place_and_what_its_nodes_stand_for(ran: Runner):

@@ -10,6 +10,7 @@ from torch._dynamo.utils import counters
 
 from idbg.analysis.decisions.breaks import places
 from idbg.analysis.decisions.frames import spoken
+from idbg.schema.decisions.dynamo import BreakAgain, FrameResult, Skip
 from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
@@ -75,7 +76,7 @@ def test_frames_know_whose_code_called_them_and_count_what_torch_counts(ran: Run
     parents = {frame.id: frame.parent for frame in run.frames.values()}
     assert [parents[f"{number}/0"] for number in range(5)] == ["", "0/0", "1/0", "0/0", "3/0"]
     assert [parents[f"{number}/1"] for number in range(5)] == ["", "0/1", "1/1", "0/1", "3/1"]
-    results = run.decided.results
+    results = run.decided.last(FrameResult)
     assert set(results) == set(run.frames)
     assert {result.end for result in results.values()} == {"compiled"}
     assert sum(result.ops or 0 for result in results.values()) == counters["stats"]["calls_captured"]
@@ -104,7 +105,9 @@ def test_entries_are_those_of_torchs_cache(ran: Runner, monkeypatch: pytest.Monk
     run = ran(text, backend="eager")
     assert run.failure is None
     most = {
-        run.frames[name].function: result.entries for name, result in run.decided.results.items() if name.endswith("/1")
+        run.frames[name].function: result.entries
+        for name, result in run.decided.last(FrameResult).items()
+        if name.endswith("/1")
     }
     assert seen == {"inner": most["inner"], "f": most["f"]}
 
@@ -112,7 +115,7 @@ def test_entries_are_those_of_torchs_cache(ran: Runner, monkeypatch: pytest.Monk
 def test_what_dynamo_leaves_alone_is_told_once_with_the_reason(ran: Runner):
     run = ran(LEFT, backend="eager")
     assert run.failure is None
-    ends = {run.frames[name].function: result.end for name, result in run.decided.results.items()}
+    ends = {run.frames[name].function: result.end for name, result in run.decided.last(FrameResult).items()}
     assert ends == {"of_numbers": "skipped", "loops": "eager", "managed": "eager"}
     assert {(broke.line, broke.way) for broke in run.breaks if Path(broke.file).name == "subject.py"} == {
         (3, "frame"),
@@ -121,7 +124,7 @@ def test_what_dynamo_leaves_alone_is_told_once_with_the_reason(ran: Runner):
     }
     generator = next(broke for broke in run.breaks if broke.line == 3)
     assert "generator" in generator.reason and generator.frame == ""
-    own = [skip for skip in run.decided.skips if Path(skip.file).name == "subject.py"]
+    own = [skip for skip in run.decided.every(Skip) if Path(skip.file).name == "subject.py"]
     assert sorted(skip.function for skip in own) == ["Own.__enter__", "Own.__exit__"]
     assert {skip.reason for skip in own} == {"no tensor-related objects found in frame"}
 
@@ -144,8 +147,8 @@ def test_frames_after_a_reset_have_names_of_their_own_in_breaks_and_recompiles_t
     run = ran(BREAKS + "torch._dynamo.reset()\nf(torch.ones(3), 3)\nf(torch.ones(4), 5)\n", backend="eager")
     assert run.frames["1/0#2"].parent == "0/0#2"
     assert "0/1#2" in {event.frame for event in run.recompiles}
-    assert "0/0#2" in {again.frame for again in run.decided.breaks_again}
-    assert set(run.decided.results) == set(run.frames)
+    assert "0/0#2" in {again.frame for again in run.decided.every(BreakAgain)}
+    assert set(run.decided.last(FrameResult)) == set(run.frames)
 
 
 FAILS = """\
@@ -170,7 +173,7 @@ def test_an_error_inside_dynamo_shows_the_users_stack(ran: Runner, fullgraph: bo
         text = text.replace("torch.compile", "torch.compile(fullgraph=True)").replace("torch.mm(x, x)", "print(x)")
     run = ran(text, backend="eager")
     assert run.failure is not None
-    (result,) = run.decided.results.values()
+    (result,) = run.decided.last(FrameResult).values()
     assert result.end == "failed"
     assert [(Path(line.file).name, line.line, line.function) for line in result.stack] == [
         ("subject.py", 9, "f"),
@@ -183,13 +186,13 @@ def test_errors_that_are_suppressed_leave_the_frame_in_eager(ran: Runner):
     text = text.replace("import torch\n", "import torch\ntorch._dynamo.config.suppress_errors = True\n", 1)
     with torch._dynamo.config.patch(suppress_errors=False):
         run = ran(text, backend="eager")
-    assert run.decided.results["0/0"].end == "eager"
-    assert run.decided.skips == [] or "f" not in {skip.function for skip in run.decided.skips}
+    assert run.decided.last(FrameResult)["0/0"].end == "eager"
+    assert run.decided.every(Skip) == [] or "f" not in {skip.function for skip in run.decided.every(Skip)}
 
 
 def test_code_with_no_frames_has_none(ran: Runner):
     run = ran("import torch\ntorch.ones(3).sum()\n", backend="eager")
-    assert (run.frames, run.decided.results, run.decided.skips) == ({}, {}, [])
+    assert (run.frames, run.decided.last(FrameResult), run.decided.every(Skip)) == ({}, {}, [])
 
 
 NAMED = """\

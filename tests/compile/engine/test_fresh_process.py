@@ -11,7 +11,8 @@ import pytest
 pytestmark = pytest.mark.cold
 COMPILES = """
 import json, sys, tempfile
-from idbg.schema import events
+from idbg.schema.decisions.dynamo import FrameResult
+from idbg.schema.decisions.inductor import CacheAnswer, FusionLog, PhaseRun, Span
 from idbg.schema.programs import Program, Target
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
@@ -19,13 +20,14 @@ from idbg.worker.protocol import Compile
 told = []
 ended = Jobs(told.append).compile(Compile(1, Program(sys.argv[1]), Target(backend=sys.argv[2]), tempfile.mkdtemp()))
 assert ended.failure is None, ended.failure
+every = lambda kind: [each for event in told if hasattr(event, "decisions") for each in event.of(kind)]
 print(json.dumps({
-    "frames": sum(isinstance(each, events.FrameDone) for each in told),
+    "frames": len(every(FrameResult)),
     "inductor": "torch._inductor.compile_fx" in sys.modules,
-    "phases": [phase.phase for each in told if isinstance(each, events.PassesRan) for phase in each.phases],
-    "spans": sorted({span.name for each in told if isinstance(each, events.SpansRecorded) for span in each.spans}),
-    "caches": [each.answer.cache for each in told if isinstance(each, events.CacheAnswered)],
-    "fused": sum(isinstance(each, events.FusionDecided) for each in told),
+    "phases": [phase.phase for phase in every(PhaseRun)],
+    "spans": sorted({span.name for span in every(Span)}),
+    "caches": [answer.cache for answer in every(CacheAnswer)],
+    "fused": len(every(FusionLog)),
 }))
 """
 PROGRAM = "import torch\n\ndef program():\n    return torch.nn.Softplus(), (torch.randn(7, 11),)\n"

@@ -15,6 +15,7 @@ from torch._dynamo.guards import CheckFunctionManager
 from idbg.analysis.decisions.guards import share
 from idbg.engine.compat import guards as compat
 from idbg.render.text import text as text_of
+from idbg.schema.decisions.dynamo import FrameCalls, FrameGuards
 from idbg.views import guards as report
 from tests.harness.guarded import heard, listened
 
@@ -51,15 +52,15 @@ def _closing_over(held: int) -> Callable[[torch.Tensor], torch.Tensor]:
 def test_what_is_shown_is_what_torch_evaluates() -> None:
     with listened() as torchs:
         run = heard(_called)
-    assert len(run.decided.guards) == len(torchs.checks) >= 6
-    for frame, told in run.decided.guards.items():
+    assert len(run.decided.last(FrameGuards)) == len(torchs.checks) >= 6
+    for frame, told in run.decided.last(FrameGuards).items():
         assert sorted(code for guard in told.guards for code in guard.code) == sorted(torchs.checks[frame])
         assert told.requested == torchs.asked[frame] and not told.dropped
 
 
 def test_each_has_its_kind_its_source_and_the_users_line() -> None:
     run = heard(_called)
-    first = {(guard.kind, guard.source): guard for guard in run.decided.guards["0/0"].guards}
+    first = {(guard.kind, guard.source): guard for guard in run.decided.last(FrameGuards)["0/0"].guards}
     lines = [line.strip() for line in Path(__file__).read_text().splitlines()]
     line = 1 + lines.index('return self.linear(x) * self.scale + parts["a"] + n + FACTOR')
     for kind, source in (
@@ -75,12 +76,12 @@ def test_each_has_its_kind_its_source_and_the_users_line() -> None:
         assert guard.stack[0].function == "forward"
     assert first["EQUALS_MATCH", "L['n']"].code == ("L['n'] == 5",)
     assert first["GLOBAL_STATE", ""].file == ""
-    dynamic = {(guard.kind, guard.source): guard for guard in run.decided.guards["0/1"].guards}
+    dynamic = {(guard.kind, guard.source): guard for guard in run.decided.last(FrameGuards)["0/1"].guards}
     assert dynamic["SHAPE_ENV", "L['x']"].line == line
 
 
 def test_what_dynamo_asked_for_and_is_not_evaluated_is_told() -> None:
-    told = heard(_called).decided.guards["0/0"]
+    told = heard(_called).decided.last(FrameGuards)["0/0"]
     left = {each.kind: each for each in told.left_out}
     assert left["GRAD_MODE"].why == "GLOBAL_STATE checks it" and "TENSOR_MATCH" not in left
     assert not {each.kind for each in told.left_out} & {guard.kind for guard in told.guards}
@@ -93,7 +94,7 @@ def test_guards_stand_on_their_own_graph() -> None:
         return y + after
 
     run = heard(lambda backend: torch.compile(broken, backend=backend)(torch.ones(3), 2, 5))
-    frames = run.decided.guards
+    frames = run.decided.last(FrameGuards)
     assert list(frames) == ["0/0", "1/0"]
     codes = {frame: {code for guard in told.guards for code in guard.code} for frame, told in frames.items()}
     assert "L['before'] == 2" in codes["0/0"] and "L['after'] == 5" not in codes["0/0"]
@@ -103,23 +104,23 @@ def test_guards_stand_on_their_own_graph() -> None:
 def test_costs_are_measured_and_their_share_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch._dynamo.guards, "profile_guard_manager", lambda *_: 3.5)  # microseconds
     run = heard(_called)
-    told = run.decided.guards["0/1"]
+    told = run.decided.last(FrameGuards)["0/1"]
     assert told.seconds and told.seconds > 0 and told.cold == pytest.approx(3.5e-6)
     tensors = [guard.seconds for guard in told.guards if guard.kind == "TENSOR_MATCH"]
     assert len(tensors) == 4 and all(tensors)
     assert all(guard.seconds is None for guard in told.guards if guard.kind == "NO_TENSOR_ALIASING")
-    often, once = share(run, told), share(run, run.decided.guards["0/0"])
+    often, once = share(run, told), share(run, run.decided.last(FrameGuards)["0/0"])
     assert often is not None and not often.first and 0 < often.part < 1
     assert once is not None and once.first
     # one frame's own sentence: the text of the whole run unfolds only the frames measured as the most expensive
-    assert "of the only call, which was the first" in report.cost(run, run.decided.guards["0/0"])
+    assert "of the only call, which was the first" in report.cost(run, run.decided.last(FrameGuards)["0/0"])
     assert "of the fastest call" in report.cost(run, told)
 
 
 def test_a_frame_that_nobody_called_has_no_share() -> None:
     run = heard(_called)
-    run.decided.calls.clear()
-    assert share(run, run.decided.guards["0/0"]) is None
+    run.decided.last(FrameCalls).clear()
+    assert share(run, run.decided.last(FrameGuards)["0/0"]) is None
     assert "no call of the compiled graph was measured" in text_of(report.view(run))
 
 
@@ -133,7 +134,7 @@ def test_measuring_fails_no_guard_and_causes_no_recompile() -> None:
             compiled(torch.ones(3), torch.ones(3))
 
     run = heard(call)
-    assert list(run.decided.guards) == ["0/0"] and run.decided.calls["0/0"].calls == 4
+    assert list(run.decided.last(FrameGuards)) == ["0/0"] and run.decided.last(FrameCalls)["0/0"].calls == 4
     (entry,) = torch._dynamo.eval_frame._debug_get_cache_entry_list(two.__code__)
     assert entry.guard_manager.root.fail_count() == 0
 
@@ -148,7 +149,7 @@ def test_the_users_values_are_not_held() -> None:
     given = [x]
     del x
     run = heard(partial(call, given=given))
-    assert run.decided.guards
+    assert run.decided.last(FrameGuards)
     gc.collect()
     assert gone() is None
 
@@ -168,4 +169,4 @@ def test_what_cannot_be_read_stops_no_compile(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(compat, "_read", unreadable)
     results = []
     run = heard(lambda backend: results.append(torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))))
-    assert results[0].tolist() == [2, 2] and not run.decided.guards
+    assert results[0].tolist() == [2, 2] and not run.decided.last(FrameGuards)

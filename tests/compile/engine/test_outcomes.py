@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from idbg.schema.decisions.dynamo import FrameResult
 from idbg.schema.runs import Run
 
 Runner = Callable[..., Run]
@@ -182,7 +183,7 @@ def test_a_backend_that_ends_the_program_has_not_compiled(ran: Runner):
     assert (run.verdict, run.failure, run.exit_status) == ("failed", None, 4)
     (failed,) = run.frame_failures
     assert (failed.frame, failed.failure.type, failed.went_on) == ("0/0", "SystemExit", False)
-    assert run.decided.results["0/0"].end == "failed"
+    assert run.decided.last(FrameResult)["0/0"].end == "failed"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 
 from idbg.analysis.decisions.recompile_advice import suggestions_for as advice
 from idbg.analysis.decisions.recompiles import timelines
-from idbg.schema.decisions.dynamo import FailedGuard
+from idbg.schema.decisions.dynamo import FailedGuard, FrameResult
 from idbg.schema.runs import Run
 from idbg.views.recompiles import guard_words
 
@@ -95,7 +95,7 @@ def test_a_call_beyond_the_limit_keeps_the_guards_that_failed_and_the_count(ran:
     )
     with torch._dynamo.config.patch(recompile_limit=torch._dynamo.config.recompile_limit):
         run = ran(HEAD + text, backend="eager")
-    limited = run.decided.results["0/2"]
+    limited = run.decided.last(FrameResult)["0/2"]
     assert (limited.end, limited.limit) == ("eager", 2)
     assert [(each.against, each.expected, each.actual) for each in limited.failed] == [
         ("0/1", "3", "4"),

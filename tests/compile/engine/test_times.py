@@ -24,6 +24,7 @@ from idbg.traces import spans as nested
 from idbg.views.time import explained
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
+from tests.harness.decided import of_kind
 
 Compiled = Callable[..., tuple[Run, list[events.SessionEvent]]]
 
@@ -61,7 +62,7 @@ def small(before: str = "") -> str:
 
 
 def spans(run: Run) -> list[Span]:
-    return list(run.decided.spans.values())
+    return list(run.decided.last(Span).values())
 
 
 def until(span: Span) -> float:
@@ -69,8 +70,8 @@ def until(span: Span) -> float:
     return span.began + span.seconds
 
 
-def batches(told: list[events.SessionEvent]) -> list[events.SpansRecorded]:
-    return [event for event in told if isinstance(event, events.SpansRecorded)]
+def batches(told: list[events.SessionEvent]) -> list[events.DecisionsRecorded]:
+    return [event for event in told if isinstance(event, events.DecisionsRecorded) and event.of(Span)]
 
 
 RESETTING = """\
@@ -129,7 +130,7 @@ def test_phases_are_the_same_fact(compiled: Compiled):
 
 def test_each_span_lies_in_its_parent(compiled: Compiled):
     run, _ = compiled(small())
-    by_id = run.decided.spans
+    by_id = run.decided.last(Span)
     pairs = [(span, by_id[span.parent]) for span in spans(run) if span.parent and span.times == 1]
     assert len(pairs) > 20
     assert [span.name for span, around in pairs if span.began < around.began - 1e-6] == []
@@ -142,14 +143,14 @@ def test_what_goes_on_is_told_before_it_is_over_and_not_too_often(compiled: Comp
     monkeypatch.setitem(sys.modules, "shown", shown)  # the pass runs until its span was emitted
 
     def seen(event: events.SessionEvent) -> None:
-        if isinstance(event, events.SpansRecorded) and any(each.what.endswith(name) for each in event.spans):
+        if any(each.what.endswith(name) for each in of_kind([event], Span)):
             shown.set()
 
     run, told = compiled(small(SLOW_PASS), seen=seen)
     (slow,) = (span for span in spans(run) if span.what.endswith(name))
     assert slow.seconds is not None and slow.nodes is not None
-    opened = next(batch for batch in batches(told) if any(each.id == slow.id for each in batch.spans))
-    assert next(each for each in opened.spans if each.id == slow.id).seconds is None
+    opened = next(batch for batch in batches(told) if any(each.id == slow.id for each in batch.of(Span)))
+    assert next(each for each in opened.of(Span) if each.id == slow.id).seconds is None
     assert heard_times.TICK * 1.5 < 0.2  # it is emitted once it has run for half a tick
     gaps = [after.at - before.at for before, after in zip(batches(told), batches(told)[1:-1], strict=False)]
     assert min(gaps) > 0.1
@@ -196,7 +197,7 @@ def test_a_compile_that_is_cancelled_leaves_nothing_open(compiled: Compiled):
 
 def test_a_worker_that_is_killed_leaves_open_spans_that_end_with_the_run():
     run = Run(1, Program("p.py"), Target(), 100.0)
-    run.apply(events.SpansRecorded(run=1, spans=(Span(id=1, name="codegen", began=101.0),)))
+    run.apply(events.DecisionsRecorded(run=1, decisions=(Span(id=1, name="codegen", began=101.0),)))
     run.apply(events.RunEnded(run=1, verdict="failed", seconds=5.0))
     (timing,) = times.tree(run)
     assert timing.lasts and timing.seconds == 4.0

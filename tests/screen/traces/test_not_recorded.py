@@ -73,7 +73,7 @@ def test_what_a_new_trace_has_none_of_is_none(tmp_path: Path) -> None:
     run = imported(unpacked("train-2.15", tmp_path / "trace"), tmp_path / "out")
     assert decisions.section("breaks", run).summary == "no graph breaks"
     assert decisions.section("breaks", run).count == 0 and decisions.as_json("breaks", run) == []
-    assert not run.unrecorded & {"breaks", "recompiles", "guards", "caches", "spans", "graphs"}
+    assert not run.unrecorded & {"breaks", "recompiles", "guards", "cache", "time", "graphs"}
     for name in ("autotune", "cuda_graphs", "passes"):  # torch's trace never has them
         assert decisions.section(name, run).summary.startswith("not recorded: ")
     fusion = decisions.section("fusion", run)
@@ -86,8 +86,7 @@ def test_a_captured_run_has_records_of_all() -> None:
 
 
 def test_each_view_names_records_that_have_words() -> None:
-    needed = {record for name in decisions.VIEWS.values() for record in views.needs(name)}
-    assert needed == set(views.records.WORDS) - {"skips"}
+    assert set(views.records.WORDS) - {"skips"} <= set(decisions.VIEWS)
 
 
 def test_kernels_of_triton_alone_are_not_built_by_cpp_and_their_traffic_is_not_zero(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def compiling() -> State:
             events.RunStarted(at=began, run=1, program=Program("m.py"), target=Target("inductor")),
             events.WorkerStarted(at=began, pid=1, torch="2.15", python="3.11", devices=("cpu",), seconds=0.1),
             events.PhaseChanged(run=1, phase="lowering"),
-            events.SpansRecorded(run=1, spans=spans),
+            events.DecisionsRecorded(run=1, decisions=spans),
         ]
     )
     state.take_typical({"lowering": 30.0, "c++ compile": 9.0, "program": 1.0, "run": 39.0})

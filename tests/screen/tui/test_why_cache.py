@@ -29,7 +29,7 @@ def rows(happened: list[SessionEvent], look: Look = LOOK) -> list[Row]:
 
 
 def answered(answer: CacheAnswer) -> list[SessionEvent]:
-    return [events.CacheAnswered(run=1, frame="0/0", answer=answer)]
+    return [events.DecisionsRecorded(run=1, frame="0/0", decisions=(answer,))]
 
 
 def test_a_miss_says_which_part_of_the_key_differs_and_a_bypass_why() -> None:
@@ -51,7 +51,7 @@ def test_kernels_of_one_outcome_are_one_row_that_unfolds() -> None:
 
 def test_a_cuda_graph_that_was_skipped_leads_to_its_line() -> None:
     graph = CudaGraph(outcome="skipped", part="inference", reason="mutated inputs", file=FILE, line=7)
-    found = rows([events.CudaGraphDecided(run=1, frame="0/0", graph=graph)])
+    found = rows([events.DecisionsRecorded(run=1, frame="0/0", decisions=(graph,))])
     row = next(row for row in found if "no CUDA graph" in text_of(row))
     assert (row.file, row.line, row.enter) == (FILE, 7, "edit") and "✘" in text_of(row)
 
@@ -59,7 +59,7 @@ def test_a_cuda_graph_that_was_skipped_leads_to_its_line() -> None:
 def test_candidates_stand_by_time_with_bars_and_the_winner_marked() -> None:
     choices = (Choice("extern_mm", 1e-5, "aten"), Choice("triton_mm_0", 4e-5), Choice("triton_mm_1", error="no room"))
     tuned = Autotuned(op="mm", choices=choices, chosen="extern_mm", seconds=0.5)
-    found = shown([events.Autotuning(run=1, frame="0/0", tuned=tuned)])
+    found = shown([events.DecisionsRecorded(run=1, frame="0/0", decisions=(tuned,))])
     lines = [line for line in found if "mm" in line and ("µs" in line or "failed" in line)]
     bars = [line.count("█") for line in lines]
     assert bars == [4, 14, 0] and "✔ extern_mm" in lines[0] and "10 µs" in lines[0] and "no room" in lines[2]
@@ -69,7 +69,7 @@ def test_a_recorded_compile_has_a_row_for_each_answer() -> None:
     run: Run = fold(log("switched")).runs[1]
     text = "\n".join(text_of(row) for row in views.listed("cache", run, Look(width=200, whole=True)))
     for row in report.answers(run):
-        assert report.NAMES[row.cache] in text and row.outcome in text and row.what in text
+        assert report.NAMES[row.answer.cache] in text and row.answer.outcome in text and row.answer.what in text
     assert views.count("cache", run) > 0
 
 

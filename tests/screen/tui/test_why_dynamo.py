@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from idbg.render.text import text as as_text
-from idbg.schema.decisions.dynamo import FailedGuard, FrameResult, StackLine
+from idbg.schema.decisions.dynamo import FailedGuard, FrameGuards, FrameResult, Skip, StackLine
 from idbg.views import about
 from idbg_tui.app import IdbgApp
 from idbg_tui.messages import EditorRequest
@@ -14,6 +14,7 @@ from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import ViewName, text_of
 from idbg_tui.widgets.section_rows import Look, Row
+from tests.harness.decided import has
 from tests.harness.framed import recompiled, started
 from tests.harness.framed import run_of as framed
 from tests.harness.recorded import app_of, log, state_of
@@ -71,7 +72,7 @@ def test_a_frame_leads_to_its_graph_and_shows_its_numbers() -> None:
     run = run_of(log("breaking"))
     cells = text_of(row).split()
     assert row.enter == "node" and row.nodes[0].graph.frame == "4/0"
-    assert str(len(run.decided.guards["4/0"].guards)) in cells
+    assert str(len(run.decided.last(FrameGuards)["4/0"].guards)) in cells
 
 
 def test_breaks_are_told_once_a_line_with_their_count_and_lead_to_the_line_and_the_graphs() -> None:
@@ -127,7 +128,7 @@ def test_what_is_tried_for_a_function_after_a_break_is_nothing_that_its_caller_c
 
 def test_what_was_compiled_often_enough_to_stop_soon_is_a_warning() -> None:
     run = run_of(log("breaking"))
-    run.decided.results["3/2"] = FrameResult(frame="3/2", end="compiled", alike=7, limit=8)
+    run.decided.last(FrameResult)["3/2"] = FrameResult(frame="3/2", end="compiled", alike=7, limit=8)
     row = next(row for row in views.listed("recompiles", run, Look()) if "product" in text_of(row))
     assert "⚠ 7 of 8" in text_of(row) and any(style == "fallback" for _, style in row.draw(120))
 
@@ -201,7 +202,7 @@ async def test_l_unfolds_h_goes_to_what_it_is_under_and_a_new_event_moves_nothin
         await settle(pilot)
         before = pane.lines.chosen
         assert before is not None and before.inside
-        app.state.apply([event for event in log("breaking") if type(event).__name__ == "FrameDone"])
+        app.state.apply([event for event in log("breaking") if has(event, FrameResult)])
         app.show()
         assert pane.lines.chosen is not None and pane.lines.chosen.key == before.key
         await pilot.press("h")
@@ -212,7 +213,7 @@ async def test_a_decision_is_found_under_what_was_folded(tmp_path: Path) -> None
     app = app_of("breaking", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         pane = await shown(pilot, "frames")
-        skip = app.state.run.decided.skips[3]  # type: ignore[union-attr]
+        skip = app.state.run.decided.every(Skip)[3]  # type: ignore[union-attr]
         rows = views.listed("frames", app.state.run, Look(whole=True))  # type: ignore[arg-type]
         key = next(row.key for row in rows if (row.file, row.line) == (skip.file, skip.line))
         pane.reveal_in("frames", key)
@@ -252,7 +253,7 @@ def test_a_frame_that_failed_shows_the_users_lines_at_once() -> None:
     run = run_of(log("breaking"))
     stack = (StackLine("/lib/site-packages/torch/_dynamo/x.py", 1), StackLine("model.py", 5, "inner", "mm(x, y)"))
     failed = FrameResult(frame="4/0", end="failed", why="RuntimeError: shapes", stack=stack)
-    run.decided.results["4/0"] = failed
+    run.decided.last(FrameResult)["4/0"] = failed
     found = list(views.listed("frames", run, Look()))
     told = [text_of(row) for row in found]
     assert any("✘ forward" in row and "failed" in row for row in told) and any(

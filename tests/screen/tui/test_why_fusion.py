@@ -7,7 +7,7 @@ from textual.containers import Vertical
 from textual.pilot import Pilot
 
 from idbg.analysis.decisions.fusion import fusions
-from idbg.schema import events
+from idbg.schema.decisions.inductor import FusionLog
 from idbg.schema.graphs import GraphId
 from idbg.schema.runs import Run, fold
 from idbg.views import fusion as report
@@ -18,6 +18,7 @@ from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.listing import Listing
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.section_rows import Look
+from tests.harness.decided import has
 from tests.harness.node_facts import facts
 from tests.harness.recorded import app_of, log, state_of
 from tests.harness.screen import SMALL, WIDE, bar, settle, until
@@ -76,7 +77,7 @@ def test_loops_of_one_kernel_are_no_other_kernel_that_it_is_not_fused_with() -> 
 
 
 def test_what_was_found_in_a_cache_says_that_nobody_was_asked_and_what_does() -> None:
-    found = fold(event for event in log(RECORDED) if not isinstance(event, events.FusionDecided)).runs[1]
+    found = fold(event for event in log(RECORDED) if not has(event, FusionLog)).runs[1]
     text = "\n".join(text_of(row) for row in views.listed("fusion", found, WHOLE))
     assert report.NOT_RECORDED in text and "not fused with " not in text.partition("\n")[2]
     assert all(kernel.name in text for kernel in found.kernels)

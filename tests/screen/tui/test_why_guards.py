@@ -8,6 +8,7 @@ from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
 from idbg_tui.panes.why.views import text_of
 from idbg_tui.widgets.section_rows import Look, Rows
+from tests.harness.decided import has
 from tests.harness.recorded import app_of
 from tests.harness.screen import WIDE, bar, settle, texts
 from tests.harness.why_states import guard, guarded, run_of
@@ -30,7 +31,7 @@ def test_what_was_not_measured_is_no_zero() -> None:
     bare = guard(1)
     made = guarded(4)
     unmeasured = FrameGuards(frame="0/0", guards=(type(bare)(kind=bare.kind, source=bare.source, code=bare.code),))
-    run = run_of([*made, events.GuardsCaptured(run=1, guards=unmeasured)])
+    run = run_of([*made, events.DecisionsRecorded(run=1, decisions=(unmeasured,))])
     row = text_of(views.listed("guards", run, Look(whole=True))[3])
     assert row.split()[-2:] == ["-", "-"]
 
@@ -60,7 +61,7 @@ async def test_ten_thousand_are_walked_filtered_and_left_on_the_screen(tmp_path:
     app = app_of("mlp_train", tmp_path)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        app.state.apply([event for event in guarded(10_000)[1:-1] if isinstance(event, events.GuardsCaptured)])
+        app.state.apply([event for event in guarded(10_000)[1:-1] if has(event, FrameGuards)])
         app.show()
         pane = app.query_one(WhyPane)
         pane.choose_view("guards")

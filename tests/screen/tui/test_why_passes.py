@@ -6,6 +6,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from idbg.analysis.decisions.partitioner import partition
+from idbg.schema.decisions.inductor import PhaseRun
 from idbg.schema.runs import Run, fold
 from idbg_tui.panes.why import views
 from idbg_tui.panes.why.pane import WhyPane
@@ -26,7 +27,7 @@ def test_each_pass_is_told_with_its_nodes_and_each_line_of_its_diff() -> None:
     run = recorded()
     rows = views.listed("passes", run, WHOLE)
     text = [text_of(row) for row in rows]
-    every = [each for phases in run.decided.passes.values() for phase in phases for each in phase.passes]
+    every = [each for phases in run.decided.of(PhaseRun).values() for phase in phases for each in phase.passes]
     assert every and views.count("passes", run) == len(every)
     for each in every:
         mine = [line for line in text if each.name in line]
@@ -48,7 +49,7 @@ def test_rows_of_nodes_that_the_run_has_lead_to_them() -> None:
 
 def test_what_is_kept_and_computed_again_is_listed_with_its_bytes() -> None:
     run = recorded()
-    cuts = [cut for frame in run.decided.passes if (cut := partition(run, frame)) is not None]
+    cuts = [cut for frame in run.decided.of(PhaseRun) if (cut := partition(run, frame)) is not None]
     keys = [row.key for row in views.listed("passes", run, WHOLE)]
     for cut in cuts:
         assert all(("partition", cut.frame, held.node) in keys for held in cut.kept)

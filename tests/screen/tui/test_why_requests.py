@@ -55,7 +55,7 @@ def test_what_is_about_a_node_is_its_kernel_its_line_and_its_frame() -> None:
     nodes = {name for row in referring(sections["fusion"]) for name in row.refs.nodes}
     assert node in nodes and len(nodes) < len(run.graphs[BELOW].nodes)
     answers = {frame: [CacheAnswer(cache="fx_graph", outcome="miss", reason="sizes")] for frame in ("0/0", "7/0")}
-    run.decided.caches |= answers
+    run.decided.of(CacheAnswer).update(answers)
     assert {row.refs.frame for row in referring(found(state, about.node(run, state.provenance, node))["cache"])} == {
         "0/0"
     }

@@ -47,7 +47,7 @@ def half(number: int) -> list[SessionEvent]:
     )
     return [
         events.RunStarted(at=100.0, run=number, program=Program("m.py"), target=Target()),
-        events.SpansRecorded(run=number, spans=spans),
+        events.DecisionsRecorded(run=number, decisions=spans),
     ]
 
 
@@ -76,7 +76,7 @@ def test_while_it_goes_on_it_says_what_goes_on_for_how_long_and_what_is_usual() 
         Span(id=1, name="frame compile", began=100.0, seconds=10.0, frame="0/0"),
     )
     end: list[SessionEvent] = [
-        events.SpansRecorded(run=1, spans=ended),
+        events.DecisionsRecorded(run=1, decisions=ended),
         events.RunEnded(run=1, verdict="clean", seconds=10.0),
     ]
     before = fold([*half(1), *end]).runs[1]
@@ -148,7 +148,7 @@ def test_ten_thousand_spans_have_a_row_each() -> None:
     spans += [Span(id=n, name="pass", what=f"p{n}", began=n / 1000, seconds=0.001, parent=1) for n in range(2, 10_001)]
     run = recorded()
     run = Run(1, run.program, run.target, 0.0)
-    run.decided.spans = {span.id: replace(span) for span in spans}
+    run.decided.apply("", map(replace, spans))
     rows, work = lines_run(lambda: rows_of(run, Look(width=118, whole=True)))
     assert len(rows) > 10_000 and work < 200 * 10_000
 

@@ -5,8 +5,9 @@ from msgspec.structs import replace
 from idbg.analysis.decisions.break_report import of_program, whose
 from idbg.analysis.decisions.breaks import places, suggestions, words
 from idbg.schema import events
-from idbg.schema.decisions.dynamo import GraphBreak, StackLine
+from idbg.schema.decisions.dynamo import FrameResult, GraphBreak, StackLine
 from idbg.schema.programs import Target
+from tests.harness.decided import has
 from tests.harness.framed import BROKEN, FILE, PRINT, again, done, run_of, started
 
 
@@ -42,7 +43,7 @@ def test_what_costs_most_comes_first_and_then_what_is_met_most():
 
 
 def test_a_frame_that_was_given_up_hands_nothing_on():
-    told = [event for event in BROKEN if not isinstance(event, events.FrameDone)]
+    told = [event for event in BROKEN if not has(event, FrameResult)]
     (place,) = places(run_of(*told, done("0/0", end="eager")))
     assert place.sides[0].tensors == 0
 

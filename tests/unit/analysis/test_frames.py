@@ -57,7 +57,9 @@ def test_a_frame_whose_end_was_not_told_has_none():
 
 
 def test_a_run_in_which_everything_is_left_alone_has_no_rows():
-    skip = events.FrameSkipped(run=1, skip=Skip("g", "m.py", 7, "no tensor-related objects found in frame"))
+    skip = events.DecisionsRecorded(
+        run=1, decisions=(Skip("g", "m.py", 7, "no tensor-related objects found in frame"),)
+    )
     assert rows(run_of(skip)) == []
 
 

@@ -24,7 +24,7 @@ ALL = (TENSOR, OTHER, NUMBER, MARKED, ALIAS, STATE)
 def _run(failed: FailedGuard) -> Run:
     happened = [
         *start(),
-        events.GuardsCaptured(run=1, guards=FrameGuards(frame="0/0", guards=ALL, seconds=1e-6)),
+        events.DecisionsRecorded(run=1, decisions=(FrameGuards(frame="0/0", guards=ALL, seconds=1e-6),)),
         events.Recompiled(run=1, frame="0/1", reason=failed.text, failed=(failed,)),
     ]
     return run_of(happened)
@@ -59,7 +59,7 @@ def test_a_guard_is_about_its_line_and_shows_what_its_failure_compiled() -> None
 
 def test_ten_thousand_are_grouped_and_shown_at_once() -> None:
     run = run_of(guarded(10_000))
-    (told,) = run.decided.guards.values()
+    (told,) = run.decided.last(FrameGuards).values()
     assert len(by_source(told.guards)) == 2_500
     text = list(lines_of(report.view(run)))
     assert len(text) < 70 and any("and 2,450 more" in line for line in text)
@@ -72,7 +72,7 @@ def test_frames_where_none_failed_and_that_cost_little_are_folded_in_text() -> N
         seconds = 1e-6 * (number + 1)
         told += [
             events.FrameStarted(run=1, frame=Frame(f"{number}/0", name, "m.py", 3)),
-            events.GuardsCaptured(run=1, guards=FrameGuards(frame=f"{number}/0", guards=ALL, seconds=seconds)),
+            events.DecisionsRecorded(run=1, decisions=(FrameGuards(frame=f"{number}/0", guards=ALL, seconds=seconds),)),
         ]
     failed = FailedGuard(text="L['n'] == 3", code="L['n'] == 3", source="L['n']", against="4/0")
     run = run_of([*told, events.Recompiled(run=1, frame="4/1", reason="n", failed=(failed,))])

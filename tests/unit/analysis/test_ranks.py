@@ -11,7 +11,7 @@ from idbg.analysis.ranks.nodes import RankRun, with_nodes
 from idbg.render.text import text
 from idbg.schema import events
 from idbg.schema.collectives import Collective, ProcessGroup
-from idbg.schema.decisions.dynamo import StackLine
+from idbg.schema.decisions.dynamo import FrameResult, StackLine
 from idbg.schema.graphs import Node
 from idbg.schema.ranks import RankComparison, RankDigest
 from idbg.schema.runs import Run, fold
@@ -199,9 +199,9 @@ def test_a_killed_rank_comes_before_those_that_its_death_ended() -> None:
 
 def test_a_rank_that_compiles_longer() -> None:
     slow = run_of("breaking")
-    frame = next(iter(slow.decided.results))
-    usual = slow.decided.results[frame]
-    slow.decided.results[frame] = replace(usual, seconds=2 * (usual.seconds or 0) + LEAST_SLOWER + 10)
+    frame = next(iter(slow.decided.last(FrameResult)))
+    usual = slow.decided.last(FrameResult)[frame]
+    slow.decided.last(FrameResult)[frame] = replace(usual, seconds=2 * (usual.seconds or 0) + LEAST_SLOWER + 10)
     found = ranks(run_of("breaking"), run_of("breaking"), slow)
     first = next(each for each in found.differences if each.kind == "time")
     assert first.sides[0].ranks == (2,) and first.frame == slow.frames[frame].function

@@ -87,7 +87,7 @@ def test_sources_are_shown_as_the_user_writes_them():
 
 def test_the_line_of_a_tensors_guard_is_that_of_the_guard_which_torch_does_not_name():
     guard = Guard(kind="TENSOR_MATCH", source="L['x']", file=FILE, line=12)
-    run = run_of(events.GuardsCaptured(run=1, guards=FrameGuards(frame="0/0", guards=(guard,))))
+    run = run_of(events.DecisionsRecorded(run=1, decisions=(FrameGuards(frame="0/0", guards=(guard,)),)))
     assert place_of(run, SIZE) == (FILE, 12)
     assert place_of(run_of(), SIZE) == ("", 0)
 

@@ -27,7 +27,7 @@ COLD = (
 
 def a_run(*spans: Span, ended: bool = True) -> Run:
     run = Run(1, Program("p.py"), Target(), 100.0)
-    run.apply(events.SpansRecorded(run=1, spans=spans))
+    run.apply(events.DecisionsRecorded(run=1, decisions=spans))
     if ended:
         run.apply(events.RunEnded(run=1, verdict="clean", seconds=20.0))
     return run

@@ -20,32 +20,34 @@ SPLIT = GraphSplit(
 
 def run_of(*splits_: GraphSplit, calls: SplitCalls | None = None) -> Run:
     started = events.RunStarted(run=1, program=Program("net.py"), target=Target("openvino"))
-    split = [events.GraphWasSplit(run=1, frame="0/0", split=each) for each in splits_]
-    called = [events.SplitCalled(run=1, frame="0/0", number=0, calls=calls)] if calls else []
+    split = [events.DecisionsRecorded(run=1, frame="0/0", decisions=(each,)) for each in splits_]
+    called = [events.DecisionsRecorded(run=1, frame="0/0", decisions=(calls,))] if calls else []
     return fold([started, *split, *called]).runs[1]
 
 
 def test_nothing_is_claimed_of_a_run_whose_backend_split_nothing() -> None:
     section = splits.view(run_of())
     assert (section.count, section.verdict, section.body) == (0, "ok", ()) and "no backend reported" in section.summary
-    assert splits.native_words(run_of()) == "" and splits.native(run_of()) is None
+    assert splits.in_short(run_of()) == "" and splits.native(run_of()) is None
 
 
 def test_the_share_of_time_is_said_only_where_it_was_measured() -> None:
-    assert splits.native_words(run_of(SPLIT)) == "1 of 6 nodes in eager"
-    once = run_of(SPLIT, calls=SplitCalls(calls=0))
-    assert splits.native_words(once) == "1 of 6 nodes in eager"
+    assert splits.in_short(run_of(SPLIT)) == "1 of 6 nodes in eager"
+    once = run_of(SPLIT, calls=SplitCalls(number=0, calls=0))
+    assert splits.in_short(once) == "1 of 6 nodes in eager"
     assert any("is not known, as that call compiles" in line for line in lines(splits.view(once)))
-    timed = run_of(SPLIT, calls=SplitCalls(calls=9, seconds=2.0, native_seconds=0.5))
-    assert splits.native_words(timed) == "1 of 6 nodes in eager (25 % of the time)"
-    other = run_of(SPLIT, replace(SPLIT, number=1), calls=SplitCalls(calls=9, seconds=2.0, native_seconds=0.5))
-    assert splits.native_words(other) == "2 of 12 nodes in eager"
-    elsewhere = run_of(SPLIT, calls=SplitCalls(calls=9))
+    timed = run_of(SPLIT, calls=SplitCalls(number=0, calls=9, seconds=2.0, native_seconds=0.5))
+    assert splits.in_short(timed) == "1 of 6 nodes in eager (25 % of the time)"
+    other = run_of(
+        SPLIT, replace(SPLIT, number=1), calls=SplitCalls(number=0, calls=9, seconds=2.0, native_seconds=0.5)
+    )
+    assert splits.in_short(other) == "2 of 12 nodes in eager"
+    elsewhere = run_of(SPLIT, calls=SplitCalls(number=0, calls=9))
     assert any("not known on this device" in line for line in lines(splits.view(elsewhere)))
 
 
 def test_a_partition_that_failed_at_its_call_is_eagers() -> None:
-    run = run_of(SPLIT, calls=SplitCalls(calls=1, failed=((1, "no kernel"),)))
+    run = run_of(SPLIT, calls=SplitCalls(number=0, calls=1, failed=((1, "no kernel"),)))
     assert splits.count(run) == 3
     text = "\n".join(lines(splits.view(run)))
     assert "openvino compiles 3 of 6 nodes in 1 partition" in text and "partition 2, not run" in text

@@ -22,7 +22,9 @@ COMPILE = Span(id=2, name="frame compile", began=101.0, seconds=18.0, parent=1, 
 def a_run(*spans: Span, ended: bool = True) -> Run:
     run = Run(1, Program("p.py"), Target(), 100.0)
     run.apply(events.FrameStarted(run=1, frame=Frame("0/0", "forward", "m.py", 3)))
-    run.apply(events.SpansRecorded(run=1, spans=(Span(id=1, name="run", began=100.0, seconds=20.0), COMPILE, *spans)))
+    run.apply(
+        events.DecisionsRecorded(run=1, decisions=(Span(id=1, name="run", began=100.0, seconds=20.0), COMPILE, *spans))
+    )
     if ended:
         run.apply(events.RunEnded(run=1, verdict="clean", seconds=20.0))
     return run

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from idbg.format.verdicts import verdict_words
+from idbg.schema.decisions.dynamo import FrameResult
 from idbg.schema.ranks import RankComparison
 from idbg.schema.runs import History, fold
 from idbg.session import processes, ranks
@@ -176,7 +177,7 @@ def test_a_value_that_no_field_can_hold_is_not_known_and_the_rest_is(bad: object
     content = line({"compilation_metrics": metrics, "frame_id": 90, "frame_compile_id": 0})
     history = history_of(trace_in(tmp_path / "trace", recorded() + content))
     assert history.last is not None and len(history.last.graphs) > 10 and not missing(history)
-    assert history.last.decided.results["90/0"].ops is None
+    assert history.last.decided.last(FrameResult)["90/0"].ops is None
 
 
 def test_an_event_that_cannot_be_read_again_is_left_out_alone(tmp_path: Path) -> None:

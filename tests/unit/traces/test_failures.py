@@ -5,6 +5,7 @@ from pathlib import Path
 from idbg.analysis.decisions.breaks import WAYS, places
 from idbg.format.failures import frame_words
 from idbg.reports.commands import ask, command
+from idbg.schema.decisions.dynamo import FrameGuards, FrameResult
 from idbg.schema.graphs import GraphId
 from idbg.traces.run import first_words
 from idbg.views.guards import cost
@@ -20,14 +21,14 @@ def test_each_failure_has_its_owner_and_its_reason(tmp_path: Path) -> None:
     by_backend, by_lowering, whole = (failed[frame].failure for frame in ("0/0", "1/0", "4/0"))
     assert (by_backend.kind, by_backend.type) == ("backend", "RuntimeError")
     assert by_backend.message == "softmax is not supported"
-    assert run.decided.results["0/0"].why == "RuntimeError: softmax is not supported"
+    assert run.decided.last(FrameResult)["0/0"].why == "RuntimeError: softmax is not supported"
     assert by_lowering.kind == "torch" and "no lowering of twice for this layout" in by_lowering.message
     at = next(i for i, text in enumerate(FAILING, 1) if 'RuntimeError("softmax' in text)
     assert by_backend.file.endswith("failing.py") and by_backend.line == at
     assert by_lowering.file.endswith("failing.py") and by_lowering.line == 35
     assert all("File " in failure.traceback for failure in (by_backend, by_lowering, whole))
     assert whole.type == "Unsupported" and whole.file.endswith("failing.py") and whole.line == 48
-    assert {frame: run.decided.results[frame].end for frame in failed} == dict.fromkeys(failed, "failed")
+    assert {frame: run.decided.last(FrameResult)[frame].end for frame in failed} == dict.fromkeys(failed, "failed")
     assert run.backend.startswith("picky")
 
 
@@ -61,7 +62,7 @@ def test_aotinductor_compiles_are_frames_with_code_and_kernels(tmp_path: Path) -
     for name, frame in run.frames.items():
         assert frame.file.endswith("exported.py") and frame.line == 17
         assert {GraphId(name, "inference"), GraphId(name, "post_grad", "inference")} <= run.graphs.keys()
-        result = run.decided.results[name]
+        result = run.decided.last(FrameResult)[name]
         assert result.end == "compiled" and result.seconds
         kernels = {kernel.name: kernel for kernel in run.kernels if kernel.frame == name}
         assert kernels["aoti_torch_cpu_addmm_out"].calls[0].nodes == ("addmm",)
@@ -91,7 +92,7 @@ def test_no_command_of_a_report_runs_a_trace(tmp_path: Path) -> None:
     run = imported(unpacked("breaking-2.15", tmp_path / "trace"), tmp_path / "out")
     assert command(run) == "idbg run FILE.py --accelerator none --warn"
     assert ask("bench", run) == "idbg bench FILE.py"
-    assert cost(run, run.decided.guards["0/0"]).endswith("not measured: it is not in a trace")
+    assert cost(run, run.decided.last(FrameGuards)["0/0"]).endswith("not measured: it is not in a trace")
 
 
 EXPORTED = """ExportedProgram:

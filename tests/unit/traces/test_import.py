@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from idbg.config.arguments import check_program, parse_program
+from idbg.schema.decisions.dynamo import FrameGuards, FrameResult
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.errors import BadInput, ProgramError
 from idbg.schema.graphs import GraphId
 from idbg.session.importing import Import, imported_before
@@ -29,8 +31,8 @@ def test_a_training_has_its_graphs_code_kernels_links_guards_and_times(name: str
     assert {(links.above.stage, links.below.stage) for links in run.links} >= {
         ("dynamo", "joint"), ("joint", "forward"), ("dynamo", "forward"), ("forward", "post_grad")
     }  # fmt: skip
-    assert run.decided.guards["0/0"].guards and run.decided.results["0/0"].end == "compiled"
-    assert run.decided.spans and run.seconds > 0
+    assert run.decided.last(FrameGuards)["0/0"].guards and run.decided.last(FrameResult)["0/0"].end == "compiled"
+    assert run.decided.last(Span) and run.seconds > 0
     assert {name for (_, _, _, name) in run.stages} >= {"fx_graph_runnable"}
 
 
@@ -42,7 +44,7 @@ def test_breaks_recompiles_and_frames_that_were_given_up_are_those_of_the_progra
     assert run.recompiles[0].frame == "2/1"
     failed = run.recompiles[0].failed
     assert failed and failed[0].against == "2/0" and failed[0].expected == "2"
-    assert run.decided.results["5/0"].end in ("eager", "failed")
+    assert run.decided.last(FrameResult)["5/0"].end in ("eager", "failed")
 
 
 def test_rules_are_checked_on_imported_graphs_and_can_be_edited(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from functools import cached_property
 from idbg.analysis.decisions.break_report import own, whose
 from idbg.analysis.decisions.frames import children, resumed
 from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.schema.decisions.dynamo import BreakWay, GraphBreak
+from idbg.schema.decisions.dynamo import BreakAgain, BreakWay, FrameResult, GraphBreak
 from idbg.schema.graphs import Graph
 from idbg.schema.runs import Run
 
@@ -205,7 +205,7 @@ def places(run: Run) -> list[BreakPlace]:
     for key, each in zip(keys, run.breaks, strict=True):
         firsts.setdefault(key, each)
         met.setdefault(key, []).append((each.frame, each.way))
-    for again in run.decided.breaks_again:
+    for again in run.decided.every(BreakAgain):
         if again.first < len(keys):
             met[keys[again.first]].append((again.frame, again.way))
     splitting = _Splitting(run)
@@ -227,6 +227,7 @@ class _Splitting:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._below = children(run)
+        self._results = run.decided.last(FrameResult)
         self._kernels: dict[str, int] = {}
         for (frame, _), code in run.codes.items():
             self._kernels[frame] = self._kernels.get(frame, 0) + len(code.kernels)
@@ -237,10 +238,10 @@ class _Splitting:
     def _sides(self, before: str) -> Sides:
         run, below = self._run, self._below.get(before, [])
         after = tuple(name for name in below if self._goes_on(before, name))
-        own_result = run.decided.results.get(before)
+        own_result = self._results.get(before)
         is_there = own_result is None or own_result.end == "compiled"
         tensors, size, unsized = _given_back(run.graph(before, "dynamo") if is_there else None)
-        results = [run.decided.results[name] for name in below if name in run.decided.results]
+        results = [self._results[name] for name in below if name in self._results]
         seconds = [result.seconds for result in results if result.seconds is not None]
         if own_result is not None and own_result.lost is not None:
             seconds.append(own_result.lost)

@@ -12,6 +12,8 @@ import msgspec
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.kernels_matched import KernelChange, matched
 from idbg.schema.bench import Latency
+from idbg.schema.decisions.dynamo import BreakAgain
+from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.graphs import Frame, Graph, GraphId, Part, Stage
 from idbg.schema.programs import OptionValue, Target, Verdict
 from idbg.schema.runs import Run
@@ -227,7 +229,7 @@ def _tallies(before: Counter[_Met], after: Counter[_Met]) -> Iterator[Tally]:
 
 def _breaks(run: Run) -> Counter[_Met]:
     """Each as often as it was met."""
-    again = (run.breaks[each.first] for each in run.decided.breaks_again if each.first < len(run.breaks))
+    again = (run.breaks[each.first] for each in run.decided.every(BreakAgain) if each.first < len(run.breaks))
     met = (*run.breaks, *again)
     return Counter((found.kind or found.reason.partition("\n")[0], found.file, found.line) for found in met)
 
@@ -258,7 +260,7 @@ def _numbers(before: Run, after: Run) -> tuple[NumberChange, ...] | None:
 
 
 def _cached(run: Run) -> Cached:
-    outcomes = [each.outcome for answers in run.decided.caches.values() for each in answers]
+    outcomes = [each.outcome for answers in run.decided.of(CacheAnswer).values() for each in answers]
     hits = outcomes.count("hit")
     return Cached(hits, hits + outcomes.count("miss"))
 

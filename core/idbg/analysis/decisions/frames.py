@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from idbg.schema.decisions.dynamo import FrameEnd
+from idbg.schema.decisions.dynamo import BreakAgain, FrameEnd, FrameResult
+from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.graphs import Frame, Graph
 from idbg.schema.runs import Run
 
@@ -92,7 +93,7 @@ def rows(run: Run, *, folded: bool = True) -> list[FrameRow]:
 def breaks_of(run: Run) -> dict[str, int]:
     """Frame -> how often it broke."""
     counts: dict[str, int] = {}
-    for frame in (*(each.frame for each in run.breaks), *(each.frame for each in run.decided.breaks_again)):
+    for frame in (*(each.frame for each in run.breaks), *(each.frame for each in run.decided.every(BreakAgain))):
         counts[frame] = counts.get(frame, 0) + 1
     return counts
 
@@ -117,7 +118,7 @@ def _is_part(frame: Frame, function: str, file: str) -> bool:
 
 
 def _rows(run: Run) -> Iterator[FrameRow]:
-    breaks = breaks_of(run)
+    breaks, answered, results = breaks_of(run), run.decided.of(CacheAnswer), run.decided.last(FrameResult)
     graphs: dict[str, int] = {}
     kernels: dict[str, int] = {}
     for graph in run.graphs:
@@ -126,7 +127,7 @@ def _rows(run: Run) -> Iterator[FrameRow]:
         kernels[frame_id] = kernels.get(frame_id, 0) + len(code.kernels)
     for frame in run.frames.values():
         rest = resumed(frame.function)
-        answers = [answer.outcome for answer in run.decided.caches.get(frame.id, ())]
+        answers = [answer.outcome for answer in answered.get(frame.id, ())]
         row = FrameRow(
             ids=(frame.id,),
             depth=0,
@@ -140,7 +141,7 @@ def _rows(run: Run) -> Iterator[FrameRow]:
             hits=answers.count("hit"),
             lookups=sum(outcome in ("hit", "miss") for outcome in answers),
         )
-        result = run.decided.results.get(frame.id)
+        result = results.get(frame.id)
         if result is not None:
             row = replace(
                 row,

@@ -181,13 +181,13 @@ class Fusion:
 
 def fusions(run: Run) -> Iterator[Fusion]:
     """The recorded decisions of each graph."""
-    for (frame, part), log in run.decided.fusion.items():
+    for (frame, part), log in run.decided.last(FusionLog).items():
         yield Fusion(run, frame, part, log)
 
 
 def fusion_of(run: Run, frame: str, part: Part) -> Fusion | None:
     """The recorded decisions of this graph; None where the scheduler did not run."""
-    log = run.decided.fusion.get((frame, part))
+    log = run.decided.last(FusionLog).get((frame, part))
     return Fusion(run, frame, part, log) if log is not None else None
 
 
@@ -215,7 +215,7 @@ def why_not(run: Run, one: Subject, other: Subject) -> Answer:
 
 def from_cache(run: Run) -> list[tuple[str, Part]]:
     """The graphs that have code and no recorded decisions: their code came from a cache."""
-    return [key for key in run.codes if key not in run.decided.fusion]
+    return [key for key in run.codes if key not in run.decided.last(FusionLog)]
 
 
 def _lowest(run: Run, subject: Subject) -> dict[tuple[str, Part], list[str]]:

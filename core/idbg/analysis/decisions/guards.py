@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from idbg.analysis.decisions.break_report import read_stack
-from idbg.schema.decisions.dynamo import FailedGuard, FailedKind, FrameGuards, Guard
+from idbg.schema.decisions.dynamo import FailedGuard, FailedKind, FrameCalls, FrameGuards, Guard
 from idbg.schema.runs import Run
 
 _OTHER_WORDS = {
@@ -94,7 +94,7 @@ class Share:
 
 def share(run: Run, guards: FrameGuards) -> Share | None:
     """None where the guards, or a call of the frame's graph, were not measured."""
-    calls = run.decided.calls.get(guards.frame)
+    calls = run.decided.last(FrameCalls).get(guards.frame)
     if calls is None or guards.seconds is None:
         return None
     return Share(guards.seconds, calls.fastest, calls.calls == 1)

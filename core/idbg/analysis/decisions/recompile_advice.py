@@ -127,7 +127,7 @@ def _seen(failed: FailedGuard, timeline: Timeline, run: Run) -> _Seen:
     again = [row.frame for row in rows if row.failed and _key(row.failed[0]) == _key(failed)]
     fixed = len(numbers - _SMALL if failed.kind == "size" else numbers) > 1
     if failed.kind == "value" or (failed.kind == "size" and not (actual | expected) & _SMALL):
-        fixed = fixed or any(_is_for_one(run.decided.guards.get(frame), failed) for frame in again)
+        fixed = fixed or any(_is_for_one(run.decided.last(FrameGuards).get(frame), failed) for frame in again)
     if failed.source.startswith("G["):  # torch makes no global dynamic by itself: then the user's line has to tell
         fixed = _AS_NUMBER.search(failed.text) is not None
     automatic = all(row.result is None or row.result.automatic is not False for row in rows)

@@ -92,7 +92,8 @@ def timelines(run: Run) -> list[Timeline]:
     """Of each function that was compiled again, those with most compiles first."""
     reasons = {event.frame: event for event in run.recompiles}
     by_code: dict[tuple[str, str, str, int], list[Frame]] = {}
-    refused = [name for name in run.decided.results if name not in run.frames]
+    results = run.decided.last(FrameResult)
+    refused = [name for name in results if name not in run.frames]
     for frame in run.frames.values():
         by_code.setdefault((_code(frame.id), spoken(frame), frame.file, frame.line), []).append(frame)
     found: list[Timeline] = []
@@ -105,13 +106,13 @@ def timelines(run: Run) -> list[Timeline]:
                 number,
                 reasons[frame.id].reason if frame.id in reasons else "",
                 nearest_first(_of(versions, reasons[frame.id].failed), holds) if frame.id in reasons else (),
-                run.decided.results.get(frame.id),
+                results.get(frame.id),
             )
             for number, frame in enumerate(frames)
         ]
         for refusal in refused:
             if _code(refusal) == code:
-                result = run.decided.results[refusal]
+                result = results[refusal]
                 failed = nearest_first(_of(versions, result.failed), holds)
                 compiles.append(CompileRow(refusal, len(compiles), result.why, failed, result, refused=True))
         if len(compiles) > 1:
@@ -131,7 +132,7 @@ class _Holds:
     """Which guards of a version a call is known to have passed: torch names only the first that failed of each."""
 
     def __init__(self, run: Run) -> None:
-        self._guards = run.decided.guards
+        self._guards = run.decided.last(FrameGuards)
         self._expected: set[tuple[str, str, str, str]] = set()
 
     def take(self, failed: Iterable[FailedGuard]) -> None:
@@ -197,7 +198,7 @@ def changing(timeline: "Timeline", run: Run, what: str) -> list[str]:
 
 def _by_source(timeline: "Timeline", run: Run) -> dict[str, list[dict[str, str]]]:
     seen: dict[str, list[dict[str, str]]] = {}
-    if guards := run.decided.guards:
+    if guards := run.decided.last(FrameGuards):
         for row in timeline.compiles:
             for source, tensor in tensors_of(guards.get(row.frame)).items():
                 seen.setdefault(source, []).append(tensor)
@@ -222,7 +223,7 @@ def place_of(run: Run, failed: FailedGuard) -> tuple[str, int]:
     line = own(failed.stack)
     if line is not None:
         return line.file, line.line
-    guards = run.decided.guards.get(failed.against)
+    guards = run.decided.last(FrameGuards).get(failed.against)
     for guard in guards.guards if guards is not None else ():
         if guard.source == failed.source and guard.file:
             return guard.file, guard.line

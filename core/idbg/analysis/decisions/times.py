@@ -44,7 +44,7 @@ class Row:
 
 def end_of(run: Run, now: float | None = None) -> float:
     """Until when a span lasts that has not ended, in seconds since the epoch: until now, or until its run was over."""
-    known = [span.began + (span.seconds or 0.0) for span in run.decided.spans.values()]
+    known = [span.began + (span.seconds or 0.0) for span in run.decided.last(Span).values()]
     if run.ended is not None:
         known.append(run.started + run.seconds)
     elif now is not None:
@@ -54,7 +54,7 @@ def end_of(run: Run, now: float | None = None) -> float:
 
 def tree(run: Run, now: float | None = None) -> list[Timing]:
     """Each span before those in it, as they began. A span that is in none is at depth 0."""
-    spans = run.decided.spans
+    spans = run.decided.last(Span)
     inside: dict[int, list[Span]] = {}
     for span in sorted(spans.values(), key=lambda each: (each.began, each.id)):
         # whoever holds another began before it: in a damaged log alone that is not so
@@ -111,7 +111,7 @@ def heat(run: Run) -> Heat:
     """Whether Inductor made the code of this run's graphs ("cold"), found it in a cache ("warm"), or both; "" where it
     compiled none.
     """
-    names = [span.name for span in run.decided.spans.values()]
+    names = [span.name for span in run.decided.last(Span).values()]
     lowered = names.count("lowering")
     loaded = max(names.count("load") - lowered, 0)
     if lowered and loaded:

@@ -7,7 +7,7 @@ from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.decisions.recompile_advice import suggestions_for
 from idbg.analysis.decisions.recompiles import Timeline, timelines
 from idbg.analysis.decisions.suggestions import Suggestion
-from idbg.schema.decisions.dynamo import Trial
+from idbg.schema.decisions.dynamo import FrameResult, Trial
 from idbg.schema.runs import Run
 
 COMPILES, BREAKS = "compiles", "breaks"
@@ -59,5 +59,5 @@ def _counts(run: Run) -> Counter[str]:
 
 
 def _failed(run: Run, frame: str) -> bool:
-    result = run.decided.results.get(frame)
+    result = run.decided.last(FrameResult).get(frame)
     return result is not None and result.end == "failed"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from idbg.analysis.decisions.frames import spoken
 from idbg.analysis.ranks.normal import fingerprint, of_graph, plain, relative
 from idbg.schema.collectives import Collective
-from idbg.schema.decisions.dynamo import Stack, StackLine
+from idbg.schema.decisions.dynamo import BreakAgain, FrameGuards, FrameResult, Stack, StackLine
+from idbg.schema.decisions.inductor import CacheAnswer
 from idbg.schema.diff import TensorDiff
 from idbg.schema.events import Recompiled
 from idbg.schema.graphs import Frame
@@ -36,7 +37,7 @@ def digest(
     known = RankDigest(name=name, rank=rank, world_size=world_size, host=host, pid=pid)
     if run is None:
         return known
-    seconds = [result.seconds for result in run.decided.results.values() if result.seconds is not None]
+    seconds = [result.seconds for result in run.decided.last(FrameResult).values() if result.seconds is not None]
     log, cause = run.collectives, run.cause
     kinds: dict[CallKind, int] = {}
     groups = tuple(_groups(log, kinds))
@@ -55,7 +56,7 @@ def digest(
         pending=log.pending,
         lost=log.lost,
         stands=users_line(log.stack),
-        phase=run.phase if any(frame not in run.decided.results for frame in run.frames) else "",
+        phase=run.phase if run.frames.keys() - run.decided.last(FrameResult).keys() else "",
         ended=_ended(run),
         exit_status=run.exit_status if run.ended is not None else None,
         failure=cause.message.strip().partition("\n")[0] if cause else "",
@@ -111,7 +112,7 @@ def _frames(run: Run) -> Iterator[FrameDigest]:
         function = spoken(frame)
         nth = seen[path, frame.line, function]
         seen[path, frame.line, function] += 1
-        result = run.decided.results.get(frame.id)
+        result = run.decided.last(FrameResult).get(frame.id)
         again = guards.get(frame.id)
         yield FrameDigest(
             id=frame.id,
@@ -138,7 +139,7 @@ def _guard_that_failed(again: Recompiled) -> str:
 
 
 def _cache_answers(run: Run, frame: Frame) -> tuple[str, ...]:
-    return tuple(sorted({f"{each.cache} {each.outcome}" for each in run.decided.caches.get(frame.id, ())}))
+    return tuple(sorted({f"{each.cache} {each.outcome}" for each in run.decided.of(CacheAnswer).get(frame.id, ())}))
 
 
 def _nodes(run: Run, frame: Frame) -> Iterator[NodePlace]:
@@ -154,7 +155,7 @@ def _graphs(run: Run, frame: Frame) -> Iterator[tuple[str, Fingerprint]]:
 
 
 def _guards(run: Run, frame: Frame) -> Fingerprint | None:
-    found = run.decided.guards.get(frame.id)
+    found = run.decided.last(FrameGuards).get(frame.id)
     return (
         fingerprint(sorted(plain(f"{guard.kind} {' '.join(guard.code)}") for guard in found.guards)) if found else None
     )
@@ -170,7 +171,7 @@ def _breaks(run: Run, frame: Frame) -> Iterator[str]:
     for each in run.breaks:
         if each.frame == frame.id:
             yield f"{relative(each.file, run.program.cwd)}:{each.line}: {plain(each.reason)}"
-    for again in run.decided.breaks_again:
+    for again in run.decided.every(BreakAgain):
         if again.frame == frame.id and again.first < len(run.breaks):
             first = run.breaks[again.first]
             yield f"{relative(first.file, run.program.cwd)}:{first.line}: {plain(first.reason)}"

@@ -125,7 +125,7 @@ class AdapterBackend:
             compiled=(compiled,) if compiled else (),
             native=tuple(left.values()),
         )
-        job.capture.emit(events.GraphWasSplit(run=job.capture.run, frame=job.frame.frame, split=split))
+        job.capture.decided(job.frame.frame, split)
 
     def _tell(self, job: Job, where: str, result: CompilationResult, chosen: Callee) -> None:
         message = f": {result.message}" if result.message else ""

@@ -81,7 +81,8 @@ class RunCapture(TracedRun[FrameCapture]):
     """The data of one run, as events. Rules are checked on each graph that a backend gets."""
 
     def __init__(self, run: int, emit: Emit, accelerator: Accelerator | None) -> None:
-        super().__init__(run, emit, accelerator)
+        self.followers: list[Emit] = []  # of each event of the run
+        super().__init__(run, lambda event: self._send(event, emit), accelerator)
         self.is_paused = False  # while something else compiles: see `uncaptured`
         self.is_comparing = False  # while the program's own compiled function is compared
         self.compared: Counter[Code] = Counter()  # compiles in there, until the program's own call is over
@@ -102,6 +103,11 @@ class RunCapture(TracedRun[FrameCapture]):
         self.find_parent: Callable[[], str] = lambda: ""
         self.record_result: Callable[[str, Measured], None] = lambda name, measured: None
         self.describe: Callable[[Frame], Frame] = lambda frame: frame
+
+    def _send(self, event: events.SessionEvent, emit: Emit) -> None:
+        emit(event)
+        for follower in self.followers:
+            follower(event)
 
     def new_frame(self, name: str) -> FrameCapture:
         frame = FrameCapture(name, self.run, self.emit)

@@ -1,38 +1,20 @@
 """Record what the compiler decides while it compiles, and why. Each module records one kind of decision.
 
-A module has `record(capture)`: while that lasts, the decisions become events of the capture's run.
+A module with `record(capture)` is found by itself: while that lasts, the decisions become events of the capture's run.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from importlib import import_module
+from pkgutil import iter_modules
 
 from idbg.engine import stages
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat.names import Missing
-from idbg.engine.decisions import (
-    autotune,
-    caches,
-    cuda_graphs,
-    frames,
-    fusion,
-    guards,
-    passes,
-    recompiles,
-    splits,
-    times,
-)
 
+_MODULES = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
 RECORDERS: tuple[Callable[[RunCapture], AbstractContextManager[None]], ...] = (
-    frames.record,
-    recompiles.record,
-    times.record,
-    passes.record,
-    fusion.record,
-    caches.record,
-    cuda_graphs.record,
-    autotune.record,
-    splits.record,
-    guards.record,
+    *(module.record for module in _MODULES if hasattr(module, "record")),
     stages.record,
 )
 

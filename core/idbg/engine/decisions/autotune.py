@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat.autotuning import observe_autotuning
-from idbg.schema import events
 from idbg.schema.decisions.inductor import Autotuned
 from idbg.schema.graphs import Part
 
@@ -25,6 +24,6 @@ def record(capture: RunCapture) -> AbstractContextManager[None]:
         part = tuned.part or next((part for part in _PARTS if part in stages), "")
         dropped = max(0, len(tuned.choices) - MAX_CHOICES)
         tuned = replace(tuned, part=part, choices=tuned.choices[:MAX_CHOICES], dropped=dropped)
-        capture.emit(events.Autotuning(run=capture.run, frame=frame.frame, tuned=tuned))
+        capture.decided(frame.frame, tuned)
 
     return observe_autotuning(capture.feature("autotuning"), done)

@@ -14,7 +14,6 @@ from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import caches
 from idbg.engine.compat.tracing import current_frame
 from idbg.engine.decisions.seen_keys import SeenKeys
-from idbg.schema import events
 from idbg.schema.decisions.inductor import Autotuned, CacheAnswer, Choice, KeyPart
 from idbg.traces.cache_answers import GraphCacheAnswer, described
 
@@ -103,7 +102,7 @@ class _Caches:
                     chosen=chosen,
                     cached=True,
                 )
-                self.capture.emit(events.Autotuning(run=self.capture.run, frame=frame.frame, tuned=tuned))
+                self.capture.decided(frame.frame, tuned)
 
     def end(self) -> None:
         """Record kernels without an answer of a graph's cache, and store the keys."""
@@ -115,4 +114,4 @@ class _Caches:
         self.seen.save()
 
     def _emit(self, frame: FrameCapture, answer: CacheAnswer) -> None:
-        self.capture.emit(events.CacheAnswered(run=self.capture.run, frame=frame.frame, answer=answer))
+        self.capture.decided(frame.frame, answer)

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from idbg.analysis.decisions.cuda_graphs import read
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat.cuda_graphs import Decision, observe_cuda_graphs
-from idbg.schema import events
 from idbg.schema.decisions.inductor import CudaGraph
 from idbg.schema.graphs import Part
 
@@ -61,8 +60,7 @@ class _CudaGraphs:
             return
         self._emitted.add(key)
         frame, graph = key
-        graph = replace(graph, nodes=nodes, times=times)
-        self.capture.emit(events.CudaGraphDecided(run=self.capture.run, frame=frame, graph=graph))
+        self.capture.decided(frame, replace(graph, nodes=nodes, times=times))
 
     def _split(self, frame: str, part: Part) -> None:
         """Record the ops outside of a CUDA graph: its compile is over, and all of them are known."""

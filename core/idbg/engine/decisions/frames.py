@@ -13,8 +13,7 @@ from idbg.analysis.decisions.break_report import read_explained, stack_of_error
 from idbg.analysis.decisions.frames import resumed
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import dynamo, tracing
-from idbg.schema import events
-from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip
+from idbg.schema.decisions.dynamo import FrameEnd, FrameResult, Skip, SkipsDropped
 from idbg.schema.errors import exception_text
 from idbg.schema.graphs import Frame
 from idbg.traces.records import Measured
@@ -97,7 +96,7 @@ class _Frames:
         )
         self._skipped = result if end == "skipped" else None
         self._last_problem = problem.reason if problem is not None else ""
-        self.capture.emit(events.FrameDone(run=self.capture.run, result=result))
+        self.capture.decided(result.frame, result)
 
     def _end(self, frame: str, measured: Measured) -> FrameEnd:
         has_code = frame in self._open
@@ -115,7 +114,7 @@ class _Frames:
             return
         if last is not None:
             why = reason.removeprefix(_IN_TRACING).partition("\n")[0]
-            self.capture.emit(events.FrameDone(run=self.capture.run, result=replace(last, why=why)))
+            self.capture.decided(last.frame, replace(last, why=why))
             return
         self._emit_skip(code, reason)
 
@@ -127,8 +126,7 @@ class _Frames:
             self._dropped += 1
             return
         self._skips.add(key)
-        skip = Skip(code.co_qualname, code.co_filename, code.co_firstlineno, reason)
-        self.capture.emit(events.FrameSkipped(run=self.capture.run, skip=skip))
+        self.capture.decided("", Skip(code.co_qualname, code.co_filename, code.co_firstlineno, reason))
 
     def suppressed(self, error: BaseException, code: CodeType) -> None:
         """Torch runs a code in eager for this error. If tracing never began, nothing else records it."""
@@ -145,7 +143,7 @@ class _Frames:
 
     def end(self) -> None:
         if self._dropped:
-            self.capture.emit(events.SkipsDropped(run=self.capture.run, count=self._dropped))
+            self.capture.decided("", SkipsDropped(self._dropped))
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import scheduling, tracing
-from idbg.schema import events
 from idbg.schema.decisions.inductor import FusionLog, Refusal
 from idbg.schema.graphs import Part
 
@@ -32,8 +31,7 @@ def record(capture: RunCapture) -> AbstractContextManager[None]:
         if not graph:
             known.clear()  # another compile of the same: a recompile after a restart
         known[graph] = _log(scheduler, seen)
-        fusion = _merged(known.values())
-        capture.emit(events.FusionDecided(run=capture.run, frame=key[0], part=key[1], fusion=fusion))
+        capture.decided(frame.frame, replace(_merged(known.values()), part=frame.current_part))
 
     return scheduling.observe_schedulers(capture.feature("fusion"), done)
 

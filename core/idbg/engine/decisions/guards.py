@@ -12,7 +12,6 @@ from torch.fx import GraphModule
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import guards, tracing
 from idbg.engine.compat.lowering import Compiled
-from idbg.schema import events
 from idbg.schema.decisions.dynamo import FrameCalls, FrameGuards
 
 
@@ -21,17 +20,15 @@ def record(capture: RunCapture) -> Iterator[None]:
     """Each frame's guards become an event as its compile ends, and the times of its calls at the end."""
 
     def done(found: FrameGuards) -> None:
-        named = replace(found, frame=capture.frame(found.frame).frame)
-        capture.emit(events.GuardsCaptured(run=capture.run, guards=named))
+        frame = capture.frame(found.frame).frame
+        capture.decided(frame, replace(found, frame=frame))
 
     clocks: dict[str, _Clock] = {}
     with guards.observe_guards(capture.feature("guard costs"), done), _calls_timed(capture, clocks):
         try:
             yield
         finally:  # a program that fails has made calls too
-            calls = tuple(clock.calls_of(frame) for frame, clock in clocks.items() if clock.calls)
-            if calls:
-                capture.emit(events.CallsTimed(run=capture.run, calls=calls))
+            capture.decided("", *(clock.calls_of(frame) for frame, clock in clocks.items() if clock.calls))
 
 
 @dataclass

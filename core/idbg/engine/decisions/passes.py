@@ -12,7 +12,6 @@ from idbg.analysis.decisions.side_by_side import Pair, aligned
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import fx, stages, tracing
 from idbg.engine.compat.passes import Facts, Pass, Snapshot, name_within, observe_passes, observe_phases, value_of
-from idbg.schema import events
 from idbg.schema.decisions.inductor import BETWEEN, DiffRow, PassRun, Phase, PhaseRun
 from idbg.schema.graphs import Part
 
@@ -81,7 +80,7 @@ class _Passes:
             done, self._done = tuple(self._done), []
             frame = tracing.current_frame()
             name = self._capture.frame(frame).frame if frame else ""
-            self._capture.emit(events.PassesRan(run=self._capture.run, frame=name, phases=done))
+            self._capture.decided(name, *done)
 
     def _part(self) -> Part:
         frame = tracing.current_frame()

@@ -16,7 +16,6 @@ from idbg.engine.capture.fx import native_call, user_line
 from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import tracing
 from idbg.engine.compat.partitions import Split, observe_splits
-from idbg.schema import events
 from idbg.schema.decisions.backends import GraphSplit, NativeCall, SplitCalls
 from idbg.schema.graphs import Graph, GraphId
 
@@ -36,8 +35,7 @@ def record(capture: RunCapture) -> Iterator[None]:
         )
         compiled = tuple(tuple(node.name for node in nodes) for nodes in found.compiled.values())
         number = next(capture.split_numbers)
-        result = GraphSplit(number=number, backend=found.package, compiled=compiled, native=native)
-        capture.emit(events.GraphWasSplit(run=capture.run, frame=frame, split=result))
+        capture.decided(frame, GraphSplit(number=number, backend=found.package, compiled=compiled, native=native))
         timed.append(_TimedSplit(fused, number, frame, [*found.compiled], capture.fallback_messages))
 
     with observe_splits(feature, split):
@@ -45,9 +43,7 @@ def record(capture: RunCapture) -> Iterator[None]:
             yield
         finally:
             for each in timed:
-                if (calls := each.end()) is not None:
-                    event = events.SplitCalled(run=capture.run, frame=each.frame, number=each.number, calls=calls)
-                    capture.emit(event)
+                capture.decided(each.frame, *each.end())
 
 
 def _with_users_line(call: NativeCall, node: Node, dynamo: Graph | None) -> NativeCall:
@@ -99,19 +95,19 @@ class _TimedSplit:
         after = self.graph.register_forward_hook(self._after, always_call=True)
         self._handles = [self.graph.register_forward_pre_hook(self._before), after]
 
-    def end(self) -> SplitCalls | None:
-        """None where the graph was not called."""
+    def end(self) -> Iterator[SplitCalls]:
+        """What is known of its calls; nothing where there were none."""
         for handle in self._handles:
             handle.remove()
-        if not self.count:
-            return None
-        is_known = self.is_on_cpu and self.count > 1
-        return SplitCalls(
-            calls=self.count - 1,
-            seconds=self.seconds if is_known else None,
-            native_seconds=max(0.0, self.seconds - self.compiled_seconds) if is_known else None,
-            failed=tuple(sorted(self.failed.items())),
-        )
+        if self.count:
+            is_known = self.is_on_cpu and self.count > 1
+            yield SplitCalls(
+                number=self.number,
+                calls=self.count - 1,
+                seconds=self.seconds if is_known else None,
+                native_seconds=max(0.0, self.seconds - self.compiled_seconds) if is_known else None,
+                failed=tuple(sorted(self.failed.items())),
+            )
 
     def _before(self, graph: nn.Module, args: tuple[object, ...]) -> None:
         self.is_on_cpu &= all(arg.device.type == "cpu" for arg in args if isinstance(arg, torch.Tensor))

@@ -14,7 +14,6 @@ from idbg.engine.capture.run import RunCapture
 from idbg.engine.compat import kernel_builds
 from idbg.engine.compat.kernel_builds import observe_builds
 from idbg.engine.compat.passes import Pass, observe_passes
-from idbg.schema import events
 from idbg.traces import span_names
 from idbg.traces.records import Timed
 from idbg.traces.spans import OpenSpan, SpanStacks
@@ -139,5 +138,4 @@ class Timekeeper:
                     self._spans.put(span, None)
                 else:
                     self._work.set()  # emitted at the next tick, if it still runs
-            if spans := self._spans.taken():
-                self._capture.emit(events.SpansRecorded(run=self._capture.run, spans=spans))
+            self._capture.decided("", *self._spans.taken())

@@ -1,12 +1,13 @@
 """Report why the compiler did what it did."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from idbg.mcp import tools
 from idbg.mcp.command import Done
 from idbg.mcp.where import AllowedSessions
+from idbg.reports.decisions import TYPES
 from idbg.schema.errors import BadInput
 
 ABOUT = (
@@ -15,30 +16,17 @@ ABOUT = (
     "were not fused. Nothing is run."
 )
 RUNS = False
-Kind = Literal[
-    "autotune",
-    "breaks",
-    "cache",
-    "constraints",
-    "cuda_graphs",
-    "frames",
-    "fusion",
-    "graphs",
-    "guards",
-    "passes",
-    "recompiles",
-    "splits",
-    "stages",
-    "summary",
-    "time",
-]
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[tuple(TYPES)]
 
 
 class Arguments(tools.Arguments, frozen=True, kw_only=True):
     """The session and the kinds of decisions."""
 
     session: tools.Session = "last"
-    kinds: Annotated[tuple[Kind, ...], msgspec.Meta(min_length=1, max_length=15)] = ("summary",)
+    kinds: Annotated[tuple[Kind, ...], msgspec.Meta(min_length=1, max_length=len(TYPES))] = ("summary",)
     pair: Annotated[
         tuple[str, ...], msgspec.Meta(max_length=2, description="Two nodes or kernels: why were they not fused?")
     ] = ()

@@ -4,6 +4,21 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.decisions.base import Decision, Report
+
+REPORTS = (
+    Report(
+        "splits",
+        "what a backend compiles of each graph, what it leaves to eager, why, and what that costs",
+        "node",
+        "which nodes a backend takes",
+        row="node in eager",
+        under="fusion",
+        finding=3,
+        has_words=True,
+    ),
+    Report("stages", "what other compilers made of the graphs, stage by stage", "run"),
+)
 NativeReason = Literal["unsupported", "alone", "fallback", "host"]
 
 
@@ -21,7 +36,7 @@ class NativeCall(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int = 0
 
 
-class GraphSplit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GraphSplit(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="split"):
     """How the package `backend` split the calls of one of its graphs: each of `compiled` is a partition that it
     compiles, `native` is what eager runs. `number` counts the splits of a run. Elements of tuples are left out.
     """
@@ -36,13 +51,17 @@ class GraphSplit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return sum(map(len, self.compiled)) + len(self.native)
 
 
-class SplitCalls(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The calls of a split graph in a run but the first, in which backends compile: how many, their seconds, and those
-    outside of the partitions (None: a device other than the CPU may still be at work). `failed`: the partitions that
-    eager ran all the same, by their index, and the backend's message.
+class SplitCalls(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="split_calls"):
+    """The calls of the split graph `number` in a run but the first, in which backends compile: how many, their seconds,
+    and those outside of the partitions (None: a device other than the CPU may still be at work). `failed`: the
+    partitions that eager ran all the same, by their index, and the backend's message.
     """
 
+    number: int
     calls: int
     seconds: float | None = None
     native_seconds: float | None = None
     failed: tuple[tuple[int, str], ...] = ()
+
+    def slot(self, frame: str) -> int:
+        return self.number

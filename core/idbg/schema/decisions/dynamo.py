@@ -7,9 +7,22 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.decisions.base import Decision, Report
 from idbg.schema.graphs import Frame, Graph
 from idbg.schema.programs import OptionValue
 
+REPORTS = (
+    Report("breaks", "where graphs break, why, and what that costs", "line", "graph breaks", finding=1),
+    Report("recompiles", "what was compiled again, for which guard, and what to do", "line", "recompiles", finding=2),
+    Report(
+        "guards",
+        "what torch checks before it uses compiled code, what that costs, and which check failed",
+        "line",
+        "guards",
+    ),
+    Report("frames", "what became of each frame, and what Dynamo left alone", "line", row="frame"),
+    Report("graphs", "the graphs of each frame, and their ops", "run", "graphs"),
+)
 FrameEnd = Literal["compiled", "eager", "skipped", "failed"]
 """What became of an attempt to compile a frame: "eager": torch gave it up (a break with nothing before it, the
 recompile limit, suppress_errors); "skipped": it holds nothing to compile.
@@ -57,7 +70,7 @@ class GraphBreak(msgspec.Struct, frozen=True, omit_defaults=True):
     way: BreakWay = ""
 
 
-class BreakAgain(msgspec.Struct, frozen=True):
+class BreakAgain(Decision, frozen=True, tag="break_again"):
     """Another frame broke where and why one did before: `first` is the number of that break in its run, from 0."""
 
     first: int
@@ -91,7 +104,7 @@ class FailedGuard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     stack: Stack = ()
 
 
-class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FrameResult(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="frame"):
     """What became of one compile of a frame. `seconds`: all of it, backends included; None where torch reported none.
 
     `attempts`: how often its bytecode was traced (a break makes torch trace it anew); `restarts`: why. `ops`: calls
@@ -120,14 +133,26 @@ class FrameResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     failed: tuple[FailedGuard, ...] = ()
     stack: Stack = ()
 
+    def slot(self, frame: str) -> str:
+        return self.frame
 
-class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
+
+class Skip(Decision, frozen=True, omit_defaults=True, tag="skip"):
     """A Python function that Dynamo skipped, and torch's reason."""
 
     function: str
     file: str
     line: int
     reason: str
+
+
+class SkipsDropped(Decision, frozen=True, tag="skips_dropped"):
+    """How many more functions were skipped than are recorded."""
+
+    count: int
+
+    def slot(self, frame: str) -> str:
+        return ""
 
 
 LEAST_SECONDS = 1e-8
@@ -160,7 +185,7 @@ class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
     why: str = ""
 
 
-class FrameGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FrameGuards(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="guards"):
     """The checks that torch makes before it uses a compiled frame. `seconds`: one evaluation of all of them by torch's
     own C++ code, measured just after another, as in a loop of calls; `cold`: torch's own measurement, with the
     processor's caches emptied. None where they were not measured. `requested`: guards as torch counts them, before it
@@ -175,8 +200,11 @@ class FrameGuards(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     left_out: tuple[LeftOut, ...] = ()
     dropped: int = 0
 
+    def slot(self, frame: str) -> str:
+        return self.frame
 
-class FrameCalls(msgspec.Struct, frozen=True):
+
+class FrameCalls(Decision, frozen=True, tag="calls"):
     """How often the graph of a frame was called in its run, and the seconds of its fastest and of its first call, on
     the side of this process: what a GPU does goes on behind. Without its guards.
     """
@@ -185,6 +213,9 @@ class FrameCalls(msgspec.Struct, frozen=True):
     calls: int
     fastest: float
     first: float
+
+    def slot(self, frame: str) -> str:
+        return self.frame
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,8 +4,38 @@ from typing import Literal
 
 import msgspec
 
+from idbg.schema.decisions.base import Decision, Report
 from idbg.schema.graphs import Part
 
+REPORTS = (
+    Report(
+        "fusion",
+        "what became one kernel and what did not, what each kernel does, and what is computed twice",
+        "node",
+        "which pairs were not fused",
+        row="fusion",
+    ),
+    Report(
+        "autotune",
+        "which candidates were measured, and which won",
+        "node",
+        "autotuning",
+        row="candidate",
+        under="cache",
+    ),
+    Report(
+        "passes",
+        "what each pass did to a graph, and what the backward computes again",
+        "node",
+        "what passes did",
+        row="pass",
+    ),
+    Report("cache", "what was found in which cache, and why not", "frame", "answers of caches", row="cache"),
+    Report(
+        "cuda_graphs", "what became a CUDA graph, and why not", "frame", "CUDA graphs", row="CUDA graph", under="cache"
+    ),
+    Report("time", "where the time of the compile went, and what helps", "run", "the times of the compile's parts"),
+)
 OpKind = Literal["loops", "reduction", "extern", "template", "nop"]
 """An extern op is a call into a library; a template is code of Inductor's (a matrix product) that others can join;
 "nop" computes nothing.
@@ -48,7 +78,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
     times: int = 1
 
 
-class FusionLog(msgspec.Struct, frozen=True, omit_defaults=True):
+class FusionLog(Decision, frozen=True, omit_defaults=True, tag="fusion"):
     """All that the scheduler decided of one graph. `groups` are names of ops that became one, in the order in which
     they run. `pairs_tried`: pairs that it looked at; `dropped`: refusals beyond those that are kept.
     """
@@ -58,6 +88,10 @@ class FusionLog(msgspec.Struct, frozen=True, omit_defaults=True):
     refusals: tuple[Refusal, ...] = ()
     pairs_tried: int = msgspec.field(default=0, name="asked")
     dropped: int = 0
+    part: Part = ""
+
+    def slot(self, frame: str) -> tuple[str, Part]:
+        return frame, self.part
 
 
 Phase = Literal["pre_grad", "joint", "post_grad", "other"]
@@ -105,7 +139,7 @@ class PassRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dropped: int = 0
 
 
-class PhaseRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PhaseRun(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="passes"):
     """One phase of passes over a graph: `ran` passes, of which `passes` changed it. `part` is known of the post-grad
     phase; `graph`: which of the graphs inside of the frame's (a branch of torch.cond) it was, "" for the frame's own.
     """
@@ -144,7 +178,7 @@ class Differs(msgspec.Struct, frozen=True, omit_defaults=True):
     before: str = ""
 
 
-class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CacheAnswer(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="cache"):
     """What a cache answered. `reason`: why it was bypassed, is off, or did not have it. `what`: of which kernel or op,
     where there are several. `differs`: on a miss, those parts of the key that are not as in the nearest key that was
     seen before (of `nearest`: when, and which frame, in words); both empty where none was near, and `differs` alone
@@ -165,7 +199,7 @@ class CacheAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 CudaGraphOutcome = Literal["ready", "captured", "rerecorded", "split", "skipped"]
 
 
-class CudaGraph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CudaGraph(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="cuda_graph"):
     """Whether calls of a compiled graph became a CUDA graph. "ready": it will be recorded at its second call, as torch
     warms up first; "split": `nodes` (of the post-grad graph) stay outside of it, the rest is recorded.
 
@@ -191,7 +225,7 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
-class Autotuned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Autotuned(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="autotune"):
     """What was measured to choose a kernel for an op ("mm"), or a configuration of a kernel; the fastest first.
     `cached`: it was not measured now, but found. `nodes` are of the post-grad graph. `chosen`: the fastest; a template
     is still held against what fusing it saves. `seconds`: that measuring took; `dropped`: choices beyond those kept.
@@ -209,7 +243,7 @@ class Autotuned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dropped: int = 0
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Span(Decision, frozen=True, kw_only=True, omit_defaults=True, tag="span"):
     """Something that took time in a compile, as torch or we timed it: a phase, a pass, the build of a kernel.
 
     `id` is unique in its run, `parent` the span that it is in (0: none). `began` is in seconds since the epoch;
@@ -231,3 +265,6 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nodes: tuple[int, int] | None = None
     thread: int = 0
     times: int = 1
+
+    def slot(self, frame: str) -> int:
+        return self.id

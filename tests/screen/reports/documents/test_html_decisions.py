@@ -20,6 +20,8 @@ from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections import compared, repros, time
 from idbg.reports.documents.html.sections.viewed import BREAKS, DECISIONS, GUARDS
 from idbg.schema import events
+from idbg.schema.decisions.dynamo import FrameGuards
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.runs import History, Run, fold
 from idbg.views import breaks as breaks_view
 from idbg.views import compared as compared_view
@@ -86,7 +88,10 @@ def test_guards_that_failed_come_first_with_what_came_of_it() -> None:
     first = [row.refs.frame for row in table.rows][: len(caused)]  # type: ignore[union-attr]
     assert caused == set(first) and "→ " in page.text
     assert all(
-        guard.code[0] in page.text for each in run.decided.guards.values() for guard in each.guards if guard.code
+        guard.code[0] in page.text
+        for each in run.decided.last(FrameGuards).values()
+        for guard in each.guards
+        if guard.code
     )
     assert GUARDS.section(told("planted")) is None
 
@@ -176,9 +181,9 @@ def test_hostile_words_stay_text(tmp_path: Path) -> None:
             event = msgspec.structs.replace(event, graph_break=broke)
         if isinstance(event, events.FrameStarted):
             event = msgspec.structs.replace(event, frame=msgspec.structs.replace(event.frame, function=HOSTILE))
-        if isinstance(event, events.SpansRecorded):
-            spans = tuple(msgspec.structs.replace(each, what=HOSTILE) for each in event.spans)
-            event = msgspec.structs.replace(event, spans=spans)
+        if isinstance(event, events.DecisionsRecorded) and (spans := event.of(Span)):
+            renamed = tuple(msgspec.structs.replace(each, what=HOSTILE) for each in spans)
+            event = msgspec.structs.replace(event, decisions=renamed)
         spoilt.append(event)
     session = SessionData(HOSTILE, fold(spoilt), str(tmp_path), told("switched"))
     for section in (BREAKS, GUARDS, DECISIONS, time, repros, compared):

@@ -108,7 +108,8 @@ def test_what_they_were_made_for_differs_by_name() -> None:
 
 def test_graphs_breaks_recompiles_violations_and_times_are_counted() -> None:
     one, other = run(BEFORE), run(BEFORE, nodes=("mm", "relu", "add", "mul", "mul_1"))
-    one.breaks, one.decided.breaks_again = [GraphBreak("a print", "m.py", 7)], [BreakAgain(0, "0/0")]
+    one.breaks = [GraphBreak("a print", "m.py", 7)]
+    one.decided.apply("", [BreakAgain(0, "0/0")])
     other.breaks = [GraphBreak("a print", "m.py", 7), GraphBreak("an if", "m.py", 9)]
     other.frames["0/1"] = Frame("0/1", "forward", "m.py", 3)
     other.recompiles = [events.Recompiled(run=1, frame="0/1", reason="size")]
@@ -152,7 +153,7 @@ def test_texts_stand_side_by_side() -> None:
 
 def cached(*outcomes: str) -> Run:
     made = run(BEFORE)
-    made.decided.caches["0/0"] = [CacheAnswer(cache="fx_graph", outcome=outcome) for outcome in outcomes]  # type: ignore[arg-type]
+    made.decided.of(CacheAnswer)["0/0"] = [CacheAnswer(cache="fx_graph", outcome=outcome) for outcome in outcomes]  # type: ignore[arg-type]
     return made
 
 

@@ -83,7 +83,7 @@ def test_where_both_were_told_span_by_span_it_says_what_the_time_was_spent_on() 
             Span(id=1, name="frame compile", began=0.0, seconds=10.0),
             Span(id=2, name=name, began=1.0, seconds=seconds, parent=1),
         )
-        each.apply(events.SpansRecorded(run=each.number, spans=spans))
+        each.apply(events.DecisionsRecorded(run=each.number, decisions=spans))
     lines = told(one, other)
     rows = [line.split() for line in lines]
     assert any(row[:6] == ["compile", "time", "10.0", "s", "10.0", "s"] for row in rows)

@@ -9,6 +9,7 @@ from idbg.reports import chrome_trace
 from idbg.reports.documents import SessionData
 from idbg.reports.documents.html.sections.viewed import of_views
 from idbg.schema import strict_json
+from idbg.schema.decisions.inductor import Span
 from idbg.schema.runs import Run
 
 TITLE = "Compile time"
@@ -19,13 +20,13 @@ LARGEST_TRACE = 1_000_000  # bytes, compressed, that a page carries
 def section(session: SessionData) -> Markup | None:
     """Each run whose time is known, and its trace."""
     shown = without_trace(session)
-    traces = [trace(run) for run in session.history.runs.values() if run.decided.spans]
+    traces = [trace(run) for run in session.history.runs.values() if run.decided.last(Span)]
     return shown and Markup("\n").join((shown, *traces))
 
 
 def without_trace(session: SessionData) -> Markup | None:
     """The same for a page that holds no files."""
-    return of_views(session, {"time": "span"}, lambda run: run.decided.spans or run.phases)
+    return of_views(session, {"time": "span"}, lambda run: run.decided.last(Span) or run.phases)
 
 
 def trace(run: Run) -> Markup:

@@ -12,6 +12,8 @@ from idbg.format.shown import clean, short
 from idbg.render import html
 from idbg.reports.documents import SessionData
 from idbg.reports.drawings import of_bench, of_time
+from idbg.schema.decisions import reports
+from idbg.schema.decisions.dynamo import FrameGuards, FrameResult, Skip
 from idbg.schema.runs import Run
 from idbg.views import bench_charts
 
@@ -71,14 +73,14 @@ BREAKS = ViewSection(
     "breaks",
     "Show where graphs break and what was compiled again.",
     {"breaks": "break", "recompiles": "recompile"},
-    lambda run: run.frames or run.breaks or run.decided.results,
+    lambda run: run.frames or run.breaks or run.decided.last(FrameResult),
 )
 GUARDS = ViewSection(
     "Guards",
     "guards",
     "Show what torch checks before it uses compiled code.",
     {"guards": "guards"},
-    lambda run: run.decided.guards,
+    lambda run: run.decided.last(FrameGuards),
 )
 STAGES = ViewSection(
     "Other compilers",
@@ -91,14 +93,6 @@ DECISIONS = ViewSection(
     "Frames, fusion, caches",
     "decisions",
     "Show what else the compiler decided: which frames, what was fused, what the caches had, what the passes did.",
-    {
-        "frames": "frame",
-        "passes": "pass",
-        "fusion": "fusion",
-        "cache": "cache",
-        "splits": "node in eager",
-        "cuda_graphs": "CUDA graph",
-        "autotune": "candidate",
-    },
-    lambda run: run.decided.results or run.decided.skips,
+    {report.name: report.row for report in reports() if report.row},
+    lambda run: run.decided.last(FrameResult) or run.decided.every(Skip),
 )
