@@ -159,8 +159,9 @@ torch.cuda.synchronize()
     assert all(choice.error for choice in tuned.choices if choice.seconds is None)
     assert "float32[512, 512]" in tuned.inputs
     assert "faster than the next" in text_of(autotune_report.view(cold))
-    kernels = {kernel.name for kernel in cold.kernels}
-    assert set(autotune_report.choices(cold)[0].kernels) <= kernels and autotune_report.choices(cold)[0].kernels
+    frame, first = cold.decided.with_frames(Autotuned)[0]
+    kernels = set(autotune_report.kernels_of(cold, frame, first))
+    assert kernels and kernels <= {kernel.name for kernel in cold.kernels}
 
     warm = again(text.format(number=2), options=options)
     found = next(each for each in tunings(warm) if each.op == "mm")
