@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from itertools import chain
@@ -22,12 +23,12 @@ from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.saved_outputs import load_outputs, save_outputs
-from idbg.engine.program.load import Workload
+from idbg.engine.program.load import LaterCall, Workload
 from idbg.engine.program.torch_compile import CurrentBackend, original_torch_compile
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
-from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Mode, Outcome, TensorDiff, sayable
+from idbg.schema.diff import EAGER, Comparison, DiffReport, ErrorMap, KernelError, Mode, Outcome, TensorDiff, sayable
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import NanOrigin
@@ -36,6 +37,7 @@ from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
 from idbg.schema.steps import Trained, TrainingSteps
+from idbg.worker.later_calls import ComparedCalls, not_compared
 
 T = TypeVar("T")
 
@@ -59,6 +61,9 @@ class RunComparison:
     comparisons: list[ComparisonRun] = field(default_factory=list)  # of each report
     _prefix: str = ""  # of the outputs of what is compared now
     _compared: Counter[str] = field(default_factory=Counter)  # how often a function of this name was
+    _calls: dict[tuple[int, bool], ComparedCalls] = field(default_factory=dict)  # by the compiled function
+    _unjudged: list[Remark] = field(default_factory=list)  # later calls
+    _is_comparing: bool = False
     _ended: int = 0
     _emitted: DiffReport | None = None
 
@@ -97,24 +102,66 @@ class RunComparison:
             on_result=self._so_far,
         ).begin()
         self.comparisons.append(comparison)
-        with original_torch_compile(), comparing_now():
+        with self._comparing():
             report = comparison.run()
             if workload.compiled is not None and comparison.replaced_draws:  # the program itself draws as in its run
                 torch.compiler.reset()
         self.digests.append(comparison.digest)
         self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
         self.reports.append(self._named(report))
+        if name and report.verdict == "passed" and request.reference == EAGER:
+            key = id(workload.compiled), workload.grad
+            self._calls[key] = ComparedCalls(self._prefix.removesuffix(": "), comparison, workload)
+
+    @contextmanager
+    def _comparing(self) -> Iterator[None]:
+        before, self._is_comparing = self._is_comparing, True
+        try:
+            with original_torch_compile(), comparing_now():
+                yield
+        finally:
+            self._is_comparing = before
+
+    def later(self, call: LaterCall) -> None:
+        """Compare a later call of a function whose first call is right, if it is its turn; the program goes on as
+        without it.
+        """
+        calls = self._calls.get((id(call.workload.compiled), call.workload.grad))
+        if calls is None or self._is_comparing:
+            return
+        try:
+            if not calls.is_due(call):
+                return
+            with self._comparing():
+                wrong = calls.compared(call)
+        # Broad on purpose: what cannot be copied, run again or judged must not end the user's program.
+        except Exception as error:
+            self._unjudged.append(not_compared(calls, call, error))
+            return
+        if wrong is not None:
+            comparison, report, remark = wrong
+            self._prefix = f"{calls.name} call {call.number}: "
+            self.comparisons.append(comparison)
+            named = self._named(report)
+            self.reports.append(replace(named, notes=(remark, *named.notes), stages_of=calls.name))
+            self._tell(self.reports, ended=False)
 
     def end(self) -> None:
         """Emit the report, and store the test side's outputs for later sessions to compare with."""
         if not self.reports:
             return
-        self._tell(self.reports)
+        self._tell([*self.reports[:-1], self._with_later_calls(self.reports[-1])])
         problem = save_outputs(
             {name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run.number
         )
         if problem:
             self.emit(events.Noted(level="warning", text=problem))
+
+    def _with_later_calls(self, report: DiffReport) -> DiffReport:
+        """The report, with which calls were compared."""
+        numbers = [(calls.name, calls.numbers) for calls in self._calls.values() if len(calls.numbers) > 1]
+        compared = [Remark("later calls", name, ", ".join(map(str, each))) for name, each in numbers]
+        return replace(report, notes=(*report.notes, *compared, *self._unjudged))
 
     def map(self, name: str, index: tuple[int, ...]) -> ErrorMap:
         """The error over one slice of an output. Raises BadInput if its tensors are not in memory."""
