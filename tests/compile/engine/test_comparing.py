@@ -152,3 +152,100 @@ def test_a_backend_for_inference_is_compared_by_its_forward_unless_gradients_are
     found, _ = told(tmp_path, FOR_INFERENCE, Comparison(backward=True), own)
     report = reports(found)[-1]
     assert report.verdict == "error" and "nothing to differentiate" in summary(report)
+
+
+STALE = """
+import torch
+class Scaled(torch.nn.Module):
+    scale = 2.0
+    def forward(self, x):
+        return x * self.scale
+model = Scaled()
+model.scale = 2.0
+compiled = torch.compile(model, options={"guard_filter_fn": lambda guards: [False for _ in guards]})
+for _ in range(2):
+    compiled(torch.ones(3))
+for _ in range(3):
+    model.scale = 3.0
+    compiled(torch.ones(3))
+"""
+SIZES = """
+import torch
+f = torch.compile(lambda x: (x * 2).sum())
+for size in (4, 4, 4, 4, 5, 5, 6, 6, 6, 6):
+    f(torch.ones(size))
+"""
+BAKED = """
+import torch
+from torch._inductor import config
+def bake(graph):
+    for node in graph.nodes:
+        if node.op == "placeholder" and isinstance(node.meta["val"], torch.SymInt):
+            for user in list(node.users):
+                if user.target is torch.ops.aten.mul.Tensor:
+                    user.replace_input_with(node, 4)
+config.post_grad_custom_post_pass = bake
+x = torch.ones(4)
+torch._dynamo.mark_dynamic(x, 0)
+f = torch.compile(lambda x: x * x.shape[0])
+f(x)
+f(torch.ones(6))
+"""
+TRAINS = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+compiled = torch.compile(model, backend="aot_eager")
+losses = []
+for _ in range(5):
+    loss = compiled(torch.randn(3, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    if _ % 2:
+        optimizer.zero_grad()
+    losses.append(loss.item())
+torch.save(losses, "FILE")
+"""
+
+
+def last_report(folder: Path, text: str, target: Target = AOT) -> DiffReport:
+    sent, _ = told(folder, text, target=target)
+    return reports(sent)[-1]
+
+
+def notes_of(report: DiffReport, kind: str) -> list[Remark]:
+    return [note for note in report.notes if isinstance(note, Remark) and note.kind == kind]
+
+
+def test_a_call_that_a_skipped_guard_lets_through_is_wrong_and_what_changed_is_named(tmp_path: Path) -> None:
+    report = last_report(tmp_path, STALE)
+    assert report.verdict == "failed"
+    (wrong,) = notes_of(report, "later call")
+    assert wrong.subject.startswith("call 3 of forward (") and wrong.by == "2"
+    assert "scale is 3, not 2" in str(wrong.detail) and "guard_filter_fn" in str(wrong.detail)
+
+
+def test_of_a_right_function_calls_1_2_4_8_and_those_with_other_sizes_are_compared(tmp_path: Path) -> None:
+    report = last_report(tmp_path, SIZES)
+    assert report.verdict == "passed"
+    (compared,) = notes_of(report, "later calls")
+    assert compared.detail == "1, 2, 4, 5, 7, 8"
+
+
+@pytest.mark.slow
+def test_a_size_that_a_pass_bakes_into_the_graph_is_wrong_at_the_call_with_another(tmp_path: Path) -> None:
+    report = last_report(tmp_path, BAKED, Target("inductor"))
+    assert report.verdict == "failed"
+    (wrong,) = notes_of(report, "later call")
+    assert wrong.subject.startswith("call 2 of ") and wrong.detail == "args[0] is [6], not [4]"
+
+
+def test_comparing_later_calls_leaves_a_training_as_it_is(tmp_path: Path) -> None:
+    plain, compared = tmp_path / "plain.pt", tmp_path / "compared.pt"
+    exec(TRAINS.replace("FILE", str(plain)), {})
+    torch.compiler.reset()
+    report = last_report(tmp_path, TRAINS.replace("FILE", str(compared)))
+    assert report.verdict == "passed"
+    assert [note.detail for note in notes_of(report, "later calls")] == ["1, 2, 4"]
+    assert torch.load(plain) == torch.load(compared)
