@@ -175,22 +175,6 @@ f = torch.compile(lambda x: (x * 2).sum())
 for size in (4, 4, 4, 4, 5, 5, 6, 6, 6, 6):
     f(torch.ones(size))
 """
-BAKED = """
-import torch
-from torch._inductor import config
-def bake(graph):
-    for node in graph.nodes:
-        if node.op == "placeholder" and isinstance(node.meta["val"], torch.SymInt):
-            for user in list(node.users):
-                if user.target is torch.ops.aten.mul.Tensor:
-                    user.replace_input_with(node, 4)
-config.post_grad_custom_post_pass = bake
-x = torch.ones(4)
-torch._dynamo.mark_dynamic(x, 0)
-f = torch.compile(lambda x: x * x.shape[0])
-f(x)
-f(torch.ones(6))
-"""
 TRAINS = """
 import torch
 torch.manual_seed(0)
@@ -231,14 +215,6 @@ def test_of_a_right_function_calls_1_2_4_8_and_those_with_other_sizes_are_compar
     assert report.verdict == "passed"
     (compared,) = notes_of(report, "later calls")
     assert compared.detail == "1, 2, 4, 5, 7, 8"
-
-
-@pytest.mark.slow
-def test_a_size_that_a_pass_bakes_into_the_graph_is_wrong_at_the_call_with_another(tmp_path: Path) -> None:
-    report = last_report(tmp_path, BAKED, Target("inductor"))
-    assert report.verdict == "failed"
-    (wrong,) = notes_of(report, "later call")
-    assert wrong.subject.startswith("call 2 of ") and wrong.detail == "args[0] is [6], not [4]"
 
 
 def test_comparing_later_calls_leaves_a_training_as_it_is(tmp_path: Path) -> None:

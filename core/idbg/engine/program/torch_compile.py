@@ -114,7 +114,8 @@ def torch_compile_replaced(
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
         own_options = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
-        if _GUARD_FILTER in own_options:  # Dynamo's, whatever the backend
+        filtered = _GUARD_FILTER in own_options  # torch takes it out of what it gets
+        if filtered:  # Dynamo's, whatever the backend
             kwargs["options"] = {_GUARD_FILTER: own_options.pop(_GUARD_FILTER)}
         own = {"backend": backend, "mode": mode, "options": own_options or None, "dynamic": dynamic}
         own = own if backends.is_own(backend) else {}
@@ -126,7 +127,6 @@ def torch_compile_replaced(
         chosen = made.setdefault(key, CurrentBackend(options, own))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
         dynamo.note_call(compiled)
-        filtered = _GUARD_FILTER in cast("dict[str, object]", kwargs.get("options", {}))
         return _announced(compiled, model, chosen, before_call, filtered) if before_call else compiled
 
     torch.compile = compile_for_target  # type: ignore[assignment]
