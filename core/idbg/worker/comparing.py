@@ -20,11 +20,12 @@ from idbg.engine.backends import TargetBackend
 from idbg.engine.capture.run import comparing_now
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
+from idbg.engine.kerneldiff.in_program.later_calls import ComparedCalls
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.saved_outputs import load_outputs, save_outputs
-from idbg.engine.program.load import LaterCall, Workload
-from idbg.engine.program.torch_compile import CurrentBackend, original_torch_compile
+from idbg.engine.program.load import Workload
+from idbg.engine.program.torch_compile import CurrentBackend, ProgramCall, original_torch_compile
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
@@ -37,7 +38,6 @@ from idbg.schema.programs import Target
 from idbg.schema.remarks import Remark
 from idbg.schema.runs import Run
 from idbg.schema.steps import Trained, TrainingSteps
-from idbg.worker.later_calls import ComparedCalls, not_compared
 
 T = TypeVar("T")
 
@@ -122,28 +122,28 @@ class RunComparison:
         finally:
             self._is_comparing = before
 
-    def later(self, call: LaterCall) -> None:
+    def later(self, workload: Workload, call: ProgramCall) -> None:
         """Compare a later call of a function whose first call is right, if it is its turn; the program goes on as
         without it.
         """
-        calls = self._calls.get((id(call.workload.compiled), call.workload.grad))
+        calls = self._calls.get((id(call.compiled), workload.grad))
         if calls is None or self._is_comparing:
             return
         try:
-            if not calls.is_due(call):
+            if not calls.is_due(call, workload):
                 return
             with self._comparing():
-                wrong = calls.compared(call)
+                found = calls.compared(call, workload)
         # Broad on purpose: what cannot be copied, run again or judged must not end the user's program.
         except Exception as error:
-            self._unjudged.append(not_compared(calls, call, error))
+            self._unjudged.append(calls.not_compared(call, error))
             return
-        if wrong is not None:
-            comparison, report, remark = wrong
+        if found is not None:
+            comparison, report = found
             self._prefix = f"{calls.name} call {call.number}: "
             self.comparisons.append(comparison)
-            named = self._named(report)
-            self.reports.append(replace(named, notes=(remark, *named.notes), stages_of=calls.name))
+            self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
+            self.reports.append(replace(self._named(report), stages_of=calls.name))
             self._tell(self.reports, ended=False)
 
     def end(self) -> None:
@@ -342,7 +342,7 @@ def merged(reports: list[DiffReport]) -> DiffReport:
         stages=located.stages,
         stages_of=located.stages_of,
         first_bad_kernel=next((place for place, kernel in enumerate(kernels) if kernel.bad), None),
-        sides=tuple(chain.from_iterable(report.sides for report in reports)),
+        sides=tuple(chain.from_iterable(report.sides for report in sorted(reports, key=_raises_on_both_sides))),
         births=_all_births(reports),
         variance=tuple(chain.from_iterable(report.variance for report in reports)),
         steps=_worst_steps(reports),
@@ -351,6 +351,11 @@ def merged(reports: list[DiffReport]) -> DiffReport:
         ),
         notes=tuple(dict.fromkeys(chain(*(report.notes for report in reports), unjudged))),
     )
+
+
+def _raises_on_both_sides(report: DiffReport) -> bool:
+    """False of one that is wrong as one side raises: its sides come first, where the verdict looks for them."""
+    return report.raises_alone is None
 
 
 def _all_births(reports: list[DiffReport]) -> tuple[NanOrigin, ...] | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import replace as replaced
 from functools import cached_property, partial
 from math import inf
 from typing import Any, cast
@@ -78,8 +79,9 @@ class ComparisonRun:
         self.sides: list[Side] = []
         self.notes: list[Remark] = []
         self.backward = request.backward or request.loss is not None or request.may_differentiate
-        self._replaces_draws = not request.options.get("fallback_random")
+        self._replaces_draws = not (request.later or request.options.get("fallback_random"))
         self.replaced_draws = False
+        self._draws_own = False  # what runs draws its own random numbers, though eager may draw others
         self._runs_again = False  # without gradients: the session has the compile of the first time
         self._only_effects = False  # nothing fails but side effects
         self._called: Call | None = None  # what was compiled for the side that ran last
@@ -99,6 +101,7 @@ class ComparisonRun:
         """
         native.ready()  # it compiles in the background, while the program does
         self._replaces_draws &= not comparing.is_random_as_eager()
+        self._draws_own = self.request.later and not comparing.is_random_as_eager()
         if name_of(self.request.test) in _INDUCTOR:
             kernel_builds.start_pool({tensor.device for tensor in self.subject.tensors.values()})
         waiting = launches_waited_for() if self.request.sync else nullcontext()
@@ -121,10 +124,6 @@ class ComparisonRun:
             if truth is not None and truth.draws and not draws_as_eager:
                 truth, self.float64_missing = None, NoFloat64("draws")
             return _with_moved(self._compare(reference, test, truth))
-
-    def steady(self, report: DiffReport, reference: Side) -> DiffReport:
-        """The report, without a verdict on what eager itself computes otherwise each time."""
-        return self._resampling.judge_nondeterminism(report, reference)
 
     def _run_sides(self) -> DiffReport:
         reference = self._side(self.request.reference)
@@ -149,6 +148,7 @@ class ComparisonRun:
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         judged, reference, truth = self._in_compiled_way(judged, reference, test, truth)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
+        judged = self._with_equal_draws(judged, reference)
         report = self._publish(self._with_effects(draws.judge(judged, reference, test), reference, test))
         if not (self.request.per_kernel or self.request.nan):
             return report
@@ -190,6 +190,13 @@ class ComparisonRun:
             return again, own, truth
         self.notes.remove(parted)
         return without_verdict_of_failed(report, Remark("parted draws", parted.subject, parted.detail)), own, truth
+
+    def _with_equal_draws(self, report: DiffReport, reference: Side) -> DiffReport:
+        """The report, with no verdict on what failed where Inductor drew random numbers of its own."""
+        drew = reference.values is not None and reference.values.drew
+        if report.verdict != "failed" or not (drew and self._draws_own) or report.test not in _INDUCTOR:
+            return report
+        return without_verdict_of_failed(report, Remark("own draws", report.test))
 
     def _with_own_draws(self, report: DiffReport) -> DiffReport:
         """The report of a program that is right with eager's random operators, with the graph that is proven wrong with
@@ -378,6 +385,8 @@ class ComparisonRun:
         if own is not None and self.sides and not self.subject.input_gradients:
             with uncaptured(lowers=True) if self._runs_again else nullcontext():
                 side = self._run_compiled(backend, runs, lambda _: own)
+            if self.request.later:
+                return replaced(side, graphs=None)
             if side.graphs != 0 or side.values is None:
                 return side
             # it compiles nothing, or is made of what the program compiled before: a compile of its own shows which
@@ -401,6 +410,7 @@ class ComparisonRun:
                 runs=runs,
                 within=kept.captured if kept else nullcontext,
                 fresh=own is None,
+                as_eager=not self.request.later,
             )
 
     def _keeping(self, compile: Callable[[Call], Call]) -> Callable[[Call], Call]:
@@ -533,7 +543,14 @@ class ComparisonRun:
         if call is None:
             return Side(SideResult(name_of(backend)))
         with uncaptured(lowers=True), comparing.inductor_set(self.request.options):
-            return run_compiled(name_of(backend), self.subject, lambda _: call, backward=self.backward, fresh=False)
+            return run_compiled(
+                name_of(backend),
+                self.subject,
+                lambda _: call,
+                backward=self.backward,
+                fresh=False,
+                as_eager=not self.request.later,
+            )
 
     @cached_property
     def _rules(self) -> ComparisonRules:

@@ -108,16 +108,8 @@ backend that its torch.compile was given.
 """
 
 
-@dataclass(frozen=True)
-class LaterCall:
-    """The `number`th call, from 2 on, of a function that a script compiles. `filtered`: it leaves out guards."""
-
-    workload: Workload
-    number: int
-    filtered: bool
-
-
-Later = Callable[[LaterCall], None]
+Later = Callable[[Workload, ProgramCall], None]
+"""Compares a later call of a function that a script compiles, if it is its turn."""
 
 
 class Programs:
@@ -356,7 +348,7 @@ def _before_call(compare: Compare, later: Later | None) -> BeforeCall:
         if call.number == 1:
             compare(workload, _name(call.model), call.backend)
         elif later is not None:
-            later(LaterCall(workload, call.number, call.filtered))
+            later(workload, call)
 
     return hold
 

@@ -69,9 +69,17 @@ _GUARD_FILTER = "guard_filter_fn"
 
 
 @dataclass(frozen=True)
+class DynamoSettings:
+    """Settings of a torch.compile that are Dynamo's, whatever the backend."""
+
+    dynamic: bool | None = None
+    guard_filter: object = None
+
+
+@dataclass(frozen=True)
 class ProgramCall:
     """A call of what the program `compiled`, by `backend`, of `model`: the `number`th with or without gradients, from 1
-    on. `filtered`: the program leaves out guards of Dynamo's.
+    on. `of_dynamo`: what else its torch.compile got for Dynamo.
     """
 
     model: Compiled
@@ -80,7 +88,7 @@ class ProgramCall:
     args: tuple[object, ...]
     kwargs: dict[str, object]
     number: int
-    filtered: bool
+    of_dynamo: DynamoSettings
 
 
 BeforeCall = Callable[[ProgramCall], None]
@@ -114,9 +122,9 @@ def torch_compile_replaced(
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
         own_options = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
-        filtered = _GUARD_FILTER in own_options  # torch takes it out of what it gets
-        if filtered:  # Dynamo's, whatever the backend
-            kwargs["options"] = {_GUARD_FILTER: own_options.pop(_GUARD_FILTER)}
+        guard_filter = own_options.pop(_GUARD_FILTER, None)
+        if guard_filter is not None:  # Dynamo's, whatever the backend
+            kwargs["options"] = {_GUARD_FILTER: guard_filter}
         own = {"backend": backend, "mode": mode, "options": own_options or None, "dynamic": dynamic}
         own = own if backends.is_own(backend) else {}
         if not (own and target.own_backend):
@@ -127,7 +135,8 @@ def torch_compile_replaced(
         chosen = made.setdefault(key, CurrentBackend(options, own))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
         dynamo.note_call(compiled)
-        return _announced(compiled, model, chosen, before_call, filtered) if before_call else compiled
+        of_dynamo = DynamoSettings(dynamic, guard_filter)
+        return _announced(compiled, model, chosen, before_call, of_dynamo) if before_call else compiled
 
     torch.compile = compile_for_target  # type: ignore[assignment]
     try:
@@ -186,7 +195,7 @@ def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
 
 
 def _announced(
-    compiled: Compiled, model: Compiled, backend: CurrentBackend, before_call: BeforeCall, filtered: bool
+    compiled: Compiled, model: Compiled, backend: CurrentBackend, before_call: BeforeCall, of_dynamo: DynamoSettings
 ) -> Compiled:
     """`compiled`, with its calls announced before they are made, counted with and without gradients."""
     counts = {True: 0, False: 0}
@@ -199,7 +208,7 @@ def _announced(
         counts[torch.is_grad_enabled()] += 1
         announcing = True
         try:
-            before_call(ProgramCall(model, compiled, backend, args, kwargs, counts[torch.is_grad_enabled()], filtered))
+            before_call(ProgramCall(model, compiled, backend, args, kwargs, counts[torch.is_grad_enabled()], of_dynamo))
         finally:
             announcing = False
 
@@ -211,7 +220,7 @@ def _announced(
         compiled.register_forward_pre_hook(lambda _, args, kwargs: tell(args, kwargs), with_kwargs=True)
         compiled.register_forward_hook(called, always_call=True)
         if (context := getattr(compiled, "dynamo_ctx", None)) is not None:
-            compiled.dynamo_ctx = _AnnouncingContext(context, backend, before_call, filtered)  # type: ignore[assignment]
+            compiled.dynamo_ctx = _AnnouncingContext(context, backend, before_call, of_dynamo)  # type: ignore[assignment]
         return compiled
 
     @functools.wraps(compiled)
@@ -234,10 +243,10 @@ class _AnnouncingContext:
     context: Callable[[Compiled], Compiled]
     backend: CurrentBackend
     before_call: BeforeCall
-    filtered: bool
+    of_dynamo: DynamoSettings
 
     def __call__(self, function: Compiled) -> Compiled:
-        return _announced(self.context(function), function, self.backend, self.before_call, self.filtered)
+        return _announced(self.context(function), function, self.backend, self.before_call, self.of_dynamo)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.context, name)
