@@ -193,7 +193,7 @@ def bake(graph):
         if node.op == "placeholder" and isinstance(node.meta["val"], torch.SymInt):
             for user in list(node.users):
                 if user.target is torch.ops.aten.mul.Tensor:
-                    user.update_arg(user.args.index(node), 8)
+                    user.replace_input_with(node, 8)
 torch._inductor.config.post_grad_custom_post_pass = bake
 x = torch.ones(8)
 torch._dynamo.mark_dynamic(x, 0)
