@@ -33,6 +33,7 @@ from idbg.engine.kerneldiff.sides.random_draws import (
     may_differ_in_draws,
     with_proven_fault,
     without_verdict_of_failed,
+    without_verdict_on_draws,
 )
 from idbg.engine.kerneldiff.sides.resampling import BY_EAGER, BY_NOTHING, Resampling
 from idbg.engine.kerneldiff.sides.run import (
@@ -81,7 +82,6 @@ class ComparisonRun:
         self.backward = request.backward or request.loss is not None or request.may_differentiate
         self._replaces_draws = not (request.later or request.options.get("fallback_random"))
         self.replaced_draws = False
-        self._draws_own = False  # what runs draws its own random numbers, though eager may draw others
         self._runs_again = False  # without gradients: the session has the compile of the first time
         self._only_effects = False  # nothing fails but side effects
         self._called: Call | None = None  # what was compiled for the side that ran last
@@ -101,7 +101,6 @@ class ComparisonRun:
         """
         native.ready()  # it compiles in the background, while the program does
         self._replaces_draws &= not comparing.is_random_as_eager()
-        self._draws_own = self.request.later and not comparing.is_random_as_eager()
         if name_of(self.request.test) in _INDUCTOR:
             kernel_builds.start_pool({tensor.device for tensor in self.subject.tensors.values()})
         waiting = launches_waited_for() if self.request.sync else nullcontext()
@@ -148,7 +147,8 @@ class ComparisonRun:
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         judged, reference, truth = self._in_compiled_way(judged, reference, test, truth)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
-        judged = self._with_equal_draws(judged, reference)
+        if self.request.later and judged.test in _INDUCTOR and not comparing.is_random_as_eager():
+            judged = without_verdict_on_draws(judged, reference)
         report = self._publish(self._with_effects(draws.judge(judged, reference, test), reference, test))
         if not (self.request.per_kernel or self.request.nan):
             return report
@@ -190,13 +190,6 @@ class ComparisonRun:
             return again, own, truth
         self.notes.remove(parted)
         return without_verdict_of_failed(report, Remark("parted draws", parted.subject, parted.detail)), own, truth
-
-    def _with_equal_draws(self, report: DiffReport, reference: Side) -> DiffReport:
-        """The report, with no verdict on what failed where Inductor drew random numbers of its own."""
-        drew = reference.values is not None and reference.values.drew
-        if report.verdict != "failed" or not (drew and self._draws_own) or report.test not in _INDUCTOR:
-            return report
-        return without_verdict_of_failed(report, Remark("own draws", report.test))
 
     def _with_own_draws(self, report: DiffReport) -> DiffReport:
         """The report of a program that is right with eager's random operators, with the graph that is proven wrong with
