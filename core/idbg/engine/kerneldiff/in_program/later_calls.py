@@ -24,7 +24,7 @@ from idbg.engine.kerneldiff.tensors.tree import leaves
 from idbg.engine.program.load import Model, Workload
 from idbg.engine.program.torch_compile import ProgramCall
 from idbg.format.file_names import near_place
-from idbg.schema.diff import DiffReport
+from idbg.schema.diff import DiffReport, Mode
 from idbg.schema.errors import first_line
 from idbg.schema.remarks import Remark
 
@@ -115,7 +115,8 @@ class ComparedCalls:
 
     def _of(self, compiled: Model | None, workload: Workload) -> tuple[ComparisonRun, DiffReport]:
         first = self.comparison
-        for mode in dict.fromkeys(("tolerance", first.request.chosen_mode)):
+        modes: tuple[Mode, ...] = ("tolerance", first.request.chosen_mode)
+        for mode in dict.fromkeys(modes):
             subject = Subject(workload, input_gradients=first.subject.input_gradients)
             subject.compiled_way = first.subject.compiled_way
             comparison = ComparisonRun(_request(first.request, compiled, mode), subject)
@@ -159,10 +160,21 @@ class _Twin:
             yield self._compiled
 
 
-def _request(first: ComparisonRequest, compiled: Model | None, mode: str) -> ComparisonRequest:
-    silent = {"on_side": None, "on_result": None, "kept": False}
-    plain = {"per_kernel": False, "nan": False, "steps": 0, "runs": 1}
-    return replace(first, compiled=compiled, mode=mode, later=True, **silent, **plain)
+def _request(first: ComparisonRequest, compiled: Model | None, mode: Mode) -> ComparisonRequest:
+    """The settings of a later call: it reports no progress, and nothing but its verdict is sought."""
+    return replace(
+        first,
+        compiled=compiled,
+        mode=mode,
+        later=True,
+        runs=1,
+        per_kernel=False,
+        nan=False,
+        steps=0,
+        kept=False,
+        on_side=None,
+        on_result=None,
+    )
 
 
 def _not_judged(where: str, why: Remark | str) -> Remark:
