@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from idbg.engine.capture.run import uncaptured
-from idbg.engine.compat import comparing, inspecting
+from idbg.engine.compat import comparing, cuda_graphs, inspecting
 from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.request import ComparisonRequest
 from idbg.engine.kerneldiff.sides.python_state import PythonState
@@ -77,6 +77,10 @@ class ComparedCalls:
         right: no call is compared after it. Raises what copies or the judge raise.
         """
         where = self._where(call)
+        on_gpu = any(tensor.is_cuda for tensor in self.comparison.subject.tensors.values())
+        if on_gpu and cuda_graphs.is_requested(call.backend.options.get("triton.cudagraphs")):
+            self.is_over = True
+            raise RuntimeError("a further run of CUDA graphs writes over outputs that the program may still hold")
         comparison, report = self._judged(call, workload)
         if report.passed:
             self._is_right(call.number, workload)
@@ -92,7 +96,7 @@ class ComparedCalls:
             report = msgspec.structs.replace(report, not_comparable=note)
         else:
             failed = [side.error for side in comparison.sides if side.error is not None]
-            raise failed[0] if failed else RuntimeError("it has no verdict")
+            raise RuntimeError(first_line(failed[0]) if failed else "it has no verdict")  # no SystemExit of a side
         return comparison, msgspec.structs.replace(report, notes=(note, *report.notes))
 
     def not_compared(self, call: ProgramCall, error: Exception) -> Remark:
@@ -120,6 +124,7 @@ class ComparedCalls:
             subject = Subject(workload, input_gradients=first.subject.input_gradients)
             subject.compiled_way = first.subject.compiled_way
             comparison = ComparisonRun(_request(first.request, compiled, mode), subject)
+            comparison.backward, subject.grad = first.backward, first.subject.grad
             report = comparison.run()
             if report.passed:
                 break
