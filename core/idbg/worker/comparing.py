@@ -114,10 +114,10 @@ class RunComparison:
             self._calls[key] = ComparedCalls(self._prefix.removesuffix(": "), comparison, workload)
 
     @contextmanager
-    def _comparing(self) -> Iterator[None]:
+    def _comparing(self, *, later: bool = False) -> Iterator[None]:
         before, self._is_comparing = self._is_comparing, True
         try:
-            with original_torch_compile(), comparing_now():
+            with original_torch_compile(), comparing_now(later=later):
                 yield
         finally:
             self._is_comparing = before
@@ -132,7 +132,7 @@ class RunComparison:
         try:
             if not calls.is_due(call, workload):
                 return
-            with self._comparing():
+            with self._comparing(later=True):
                 found = calls.compared(call, workload)
         # Broad on purpose: what cannot be copied, run again or judged must not end the user's program.
         except Exception as error:

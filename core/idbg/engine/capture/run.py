@@ -85,6 +85,7 @@ class RunCapture(TracedRun[FrameCapture]):
         super().__init__(run, emit, accelerator)
         self.is_paused = False  # while something else compiles: see `uncaptured`
         self.is_comparing = False  # while the program's own compiled function is compared
+        self.is_later_call = False  # one whose function was compared before
         self.has_compared = False
         self.compared: Counter[Code] = Counter()  # compiles in there, until the program's own call is over
         self.saved_graphs: dict[GraphId, SavedGraph] = {}
@@ -217,18 +218,20 @@ def uncaptured(*, lowers: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def comparing_now() -> Iterator[None]:
-    """While it lasts, the current run compares: what is compiled in here is compiled for the first time."""
+def comparing_now(*, later: bool = False) -> Iterator[None]:
+    """While it lasts, the current run compares: what is compiled in here is compiled for the first time, but for what
+    a search cleared, at a `later` call.
+    """
     if _current is None:
         yield
         return
     capture = _current
     capture.compared.clear()
-    capture.is_comparing = capture.has_compared = True
+    capture.is_comparing, capture.is_later_call, capture.has_compared = True, later, True
     try:
         yield
     finally:
-        capture.is_comparing = False
+        capture.is_comparing = capture.is_later_call = False
 
 
 @contextmanager
