@@ -77,10 +77,9 @@ class ComparedCalls:
         right: no call is compared after it. Raises what copies or the judge raise.
         """
         where = self._where(call)
-        on_gpu = any(tensor.is_cuda for tensor in self.comparison.subject.tensors.values())
-        if on_gpu and cuda_graphs.is_requested(call.backend.options.get("triton.cudagraphs")):
+        if why := self._cannot_run_again(call):
             self.is_over = True
-            raise RuntimeError("a further run of CUDA graphs writes over outputs that the program may still hold")
+            raise RuntimeError(why)
         comparison, report = self._judged(call, workload)
         if report.passed:
             self._is_right(call.number, workload)
@@ -98,6 +97,16 @@ class ComparedCalls:
             failed = [side.error for side in comparison.sides if side.error is not None]
             raise RuntimeError(first_line(failed[0]) if failed else "it has no verdict")  # no SystemExit of a side
         return comparison, msgspec.structs.replace(report, notes=(note, *report.notes))
+
+    def _cannot_run_again(self, call: ProgramCall) -> str:
+        """Why a further run would change what the program goes on with; "" if it would not."""
+        subject = self.comparison.subject
+        if subject.optimizers:  # other tensors of the same values: guards check objects
+            return "its optimizer's state would be restored as other tensors, for which the program compiles again"
+        on_gpu = any(tensor.is_cuda for tensor in subject.tensors.values())
+        if on_gpu and cuda_graphs.is_requested(call.backend.options.get("triton.cudagraphs")):
+            return "a further run of CUDA graphs writes over outputs that the program may still hold"
+        return ""
 
     def not_compared(self, call: ProgramCall, error: Exception) -> Remark:
         """Why a call has no verdict."""
