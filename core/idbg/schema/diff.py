@@ -398,6 +398,7 @@ _UNJUDGED: dict[RemarkKind, str] = {
     "search failed": "nodes",
     "effects not judged": "some side effects",
     "nan search ended": "the origin of NaN",
+    "later call not judged": "some later calls",
 }
 """What a comparison did not judge, by the note that says why."""
 

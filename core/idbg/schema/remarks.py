@@ -73,6 +73,9 @@ _OfBisection = Literal["neither fails", "both fail", "fail otherwise", "fails wi
 RemarkKind = Literal[
     "all outputs",  # gradients are of all outputs at once
     "first calls",  # of a script's functions
+    "later call",  # `subject` is wrong, the call number `by` was right, and `detail` changed since
+    "later call not judged",  # `subject`, for the reason `detail`
+    "later calls",  # those numbered `detail` of the function `subject` were compared
     "other by own draws",
     "effect",  # eager leaves `subject` in the program's state, the test `detail`
     "effect since",  # the same, and so it is with nothing compiled below `by`

@@ -58,9 +58,18 @@ class StageCells(msgspec.Struct, frozen=True, kw_only=True):
 
 def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
     """Since where the numbers are wrong, what made that, and whether the kernels are faithful; where nothing is to
-    blame, what that leaves. Of a run that passed, which stage changed the numbers within rounding. "" where the numbers
-    are not wrong, or it was not requested where.
+    blame, what that leaves; which later call is wrong, and what changed before it. Of a run that passed, which stage
+    changed the numbers within rounding. "" where the numbers are not wrong, or it was not requested where.
     """
+    return "; ".join(filter(None, (_of_first_calls(report, place), *later_calls(report))))
+
+
+def later_calls(report: DiffReport) -> list[str]:
+    """Which later calls are wrong, and what changed before them: stages and launches are those of first calls."""
+    return [remarks.sentence(note) for note in report.notes if isinstance(note, Remark) and note.kind == "later call"]
+
+
+def _of_first_calls(report: DiffReport, place: Place) -> str:
     if report.raises_alone is not None:
         first = report.first_wrong_stage
         return _since(first, report, place, "a check of eager's is lost") if first is not None else ""
@@ -79,7 +88,7 @@ def blame_sentence(report: DiffReport, place: Place = near_place) -> str:
     if wrong_stages:
         more = *_other_frames(wrong_stages[1:], report), *_above(report)
         return "; ".join((_since(wrong_stages[0], report, place), *more))
-    return _nothing_found(report) if is_of_numbers(report) else ""
+    return _nothing_found(report) if is_of_numbers(report) and not later_calls(report) else ""
 
 
 def _what_is_wrong(report: DiffReport) -> str:

@@ -26,7 +26,7 @@ from idbg.format.file_names import short
 from idbg.format.processes import end_words
 from idbg.format.verdicts import raises_words, verdict_words
 from idbg.schema.bench import Row, set_to
-from idbg.schema.diff import TensorDiff
+from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.graphs import NodeId
 from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Failure
@@ -35,7 +35,7 @@ from idbg.schema.runs import History, Run
 from idbg.schema.violations import SEVERITIES, Severity, Violation, count, problem
 from idbg.views import ranks, recompiles, remarks, steps
 from idbg.views.advice import sentence
-from idbg.views.blame import STRUCTURE, blame_sentence, blamed_line, cause
+from idbg.views.blame import STRUCTURE, blame_sentence, blamed_line, cause, later_calls
 from idbg.views.criteria import because, form_parts
 
 DiagnosticKind = Literal["failure", "mismatch", "change", "rank", "violation", "break", "recompile"]
@@ -307,7 +307,9 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
             message += "" if is_of_numbers else f": {_why(tensor)}"
             if kinds and is_of_numbers:
                 message = f"{name} has {'; '.join(kinds.values())}{f': {maker}' if maker else ''}"
-            at = (file, line) if file else _compared_function(run, tensor.name)
+            if later := _later_call(run.diff, tensor):
+                message += f": {later}"
+            at = (file, line) if file and not later else _compared_function(run, tensor.name)
             found = _error(run, "mismatch", rule, message, *at, "")
             found = msgspec.structs.replace(found, detail=f"{of}: {_why(tensor)}" if is_of_numbers else "")
             yield _keyed(run, found, noun, tensor.name, run.diff.test)
@@ -317,6 +319,12 @@ def _mismatches(run: Run) -> Iterator[Diagnostic]:
         yield _keyed(run, found, "training", run.diff.test)
 
 
+def _later_call(report: DiffReport, tensor: TensorDiff) -> str:
+    """Which later call gave it, and what changed before that; "" of a tensor of a first call."""
+    name, _, number = tensor.name.partition(": ")[0].rpartition(" call ")
+    return next((each for each in later_calls(report) if each.startswith(f"call {number} of {name} ")), "")
+
+
 def _compared_function(run: Run, tensor: str) -> tuple[str, int]:
     """Where the function begins that gave this tensor: of a script's several, the one that "NAME: out" names, or the
     only one that no tensor names. The file alone where that is not one.
@@ -324,6 +332,7 @@ def _compared_function(run: Run, tensor: str) -> tuple[str, int]:
     assert run.diff is not None
     names = {each.name.partition(": ")[0] for each in (*run.diff.outputs, *run.diff.gradients) if ": " in each.name}
     name, colon, _ = tensor.partition(": ")
+    name = name.rpartition(" call ")[0] or name
     begins = {(one.function, one.file, one.line): None for one in run.frames.values() if not resumed(one.function)}
     places = [(file, line) for function, file, line in begins if colon and function == name]
     places = places or [(file, line) for function, file, line in begins if function not in names]

@@ -152,7 +152,9 @@ def section(report: DiffReport, maps: Mapping[str, ErrorMap] = NO_MAPS, to_ask: 
 def _notes(report: DiffReport) -> Iterator[Row]:
     if took := [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]:
         yield Row("seconds", words((f"ran for: {', '.join(took)}", "dim")))
-    for number, note in enumerate(note for note in report.notes if not _is_of_verdict(note)):
+    above = (report.not_comparable,)
+    shown = (note for note in report.notes if note not in above and not (_is_of_verdict(note) or _is_of_blame(note)))
+    for number, note in enumerate(shown):
         first, *others = paragraph("note: ", remarks.sentence(note))
         below = [Row(("note", number, at), words((line, "dim"))) for at, line in enumerate(others)]
         yield Row(("note", number), words((first, "dim")), rows=below, open="all")
@@ -248,6 +250,11 @@ def nothing_lines(report: DiffReport) -> Iterator[str]:
 def _is_of_verdict(note: Remark | str) -> bool:
     """Whether the verdict cannot be read without it."""
     return isinstance(note, Remark) and note.kind == "parted"
+
+
+def _is_of_blame(note: Remark | str) -> bool:
+    """Whether `blame_sentence` has it."""
+    return isinstance(note, Remark) and note.kind == "later call"
 
 
 def _failures(report: DiffReport) -> Iterator[Row]:

@@ -6,7 +6,11 @@ from idbg.schema.remarks import NoFloat64, Remark, RemarkKind
 _REMARKS: dict[RemarkKind, str] = {
     "all outputs": "gradients are those of all outputs at once, each weighted by fixed numbers: a loss outside of what "
     "is compiled is not known",
-    "first calls": "of each function that the program compiles, the first call is compared: later ones may differ",
+    "first calls": "of each function that the program compiles, some calls are compared, the first one in full (stages "
+    "and launches are of that one): the others may differ",
+    "later call": "{subject} is wrong, and call {by} was right; what changed since: {detail}",
+    "later call not judged": "{subject} was not judged: {detail}",
+    "later calls": "of {subject} these calls were compared: {detail}",
     "effect": "eager leaves {subject}, the compiled program {detail}",
     "effect since": "eager leaves {subject}, the compiled program {detail}: so does {by} alone",
     "warnings": "eager warns so often: {subject}, the compiled program: {detail}",

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from itertools import chain
@@ -17,15 +18,16 @@ from idbg.engine.backends import TargetBackend
 from idbg.engine.capture.run import comparing_now
 from idbg.engine.kerneldiff.api import ModelDiff
 from idbg.engine.kerneldiff.comparison import ComparisonRun
+from idbg.engine.kerneldiff.in_program.later_calls import ComparedCalls
 from idbg.engine.kerneldiff.kernel_attribution.search import AttributionResult
 from idbg.engine.kerneldiff.tensors.error_map import error_map
 from idbg.engine.kerneldiff.tensors.saved_outputs import load_outputs, save_outputs
 from idbg.engine.program.load import Workload
-from idbg.engine.program.torch_compile import CurrentBackend, original_torch_compile
+from idbg.engine.program.torch_compile import CurrentBackend, ProgramCall, original_torch_compile
 from idbg.schema import events
 from idbg.schema.attribution import KernelAttribution
 from idbg.schema.code import OutputCode
-from idbg.schema.diff import Comparison, DiffReport, ErrorMap, KernelError, Mode, Outcome, TensorDiff, sayable
+from idbg.schema.diff import EAGER, Comparison, DiffReport, ErrorMap, KernelError, Mode, Outcome, TensorDiff, sayable
 from idbg.schema.errors import BadInput
 from idbg.schema.events import SessionEvent
 from idbg.schema.faults import NanOrigin
@@ -57,6 +59,9 @@ class RunComparison:
     comparisons: list[ComparisonRun] = field(default_factory=list)  # of each report
     _prefix: str = ""  # of the outputs of what is compared now
     _compared: Counter[str] = field(default_factory=Counter)  # how often a function of this name was
+    _calls: dict[tuple[int, bool], ComparedCalls] = field(default_factory=dict)  # by the compiled function
+    _unjudged: list[Remark] = field(default_factory=list)  # later calls
+    _is_comparing: bool = False
     _ended: int = 0
     _emitted: DiffReport | None = None
 
@@ -95,24 +100,66 @@ class RunComparison:
             on_result=self._so_far,
         ).begin()
         self.comparisons.append(comparison)
-        with original_torch_compile(), comparing_now():
+        with self._comparing():
             report = comparison.run()
             if workload.compiled is not None and comparison.replaced_draws:  # the program itself draws as in its run
                 torch.compiler.reset()
         self.digests.append(comparison.digest)
         self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
         self.reports.append(self._named(report))
+        if name and report.verdict == "passed" and request.reference == EAGER:
+            key = id(workload.compiled), workload.grad
+            self._calls[key] = ComparedCalls(self._prefix.removesuffix(": "), comparison, workload)
+
+    @contextmanager
+    def _comparing(self, *, later: bool = False) -> Iterator[None]:
+        before, self._is_comparing = self._is_comparing, True
+        try:
+            with original_torch_compile(), comparing_now(later=later):
+                yield
+        finally:
+            self._is_comparing = before
+
+    def later(self, workload: Workload, call: ProgramCall) -> None:
+        """Compare a later call of a function whose first call is right, if it is its turn; the program goes on as
+        without it.
+        """
+        calls = self._calls.get((id(call.compiled), workload.grad))
+        if calls is None or self._is_comparing:
+            return
+        try:
+            if not calls.is_due(call, workload):
+                return
+            with self._comparing(later=True):
+                found = calls.compared(call, workload)
+        # Broad on purpose: what cannot be copied, run again or judged must not end the user's program.
+        except Exception as error:
+            self._unjudged.append(calls.not_compared(call, error))
+            return
+        if found is not None:
+            comparison, report = found
+            self._prefix = f"{calls.name} call {call.number}: "
+            self.comparisons.append(comparison)
+            self.pairs |= {self._prefix + key: pair for key, pair in comparison.pairs.items()}
+            self.reports.append(replace(self._named(report), stages_of=calls.name))
+            self._tell(self.reports, ended=False)
 
     def end(self) -> None:
         """Emit the report, and store the test side's outputs for later sessions to compare with."""
         if not self.reports:
             return
-        self._tell(self.reports)
+        self._tell([*self.reports[:-1], self._with_later_calls(self.reports[-1])])
         problem = save_outputs(
             {name: test for name, (_, test) in self.pairs.items()}, self.digests, self.folder, self.run.number
         )
         if problem:
             self.emit(events.Noted(level="warning", text=problem))
+
+    def _with_later_calls(self, report: DiffReport) -> DiffReport:
+        """The report, with which calls were compared."""
+        numbers = [(calls.name, calls.numbers) for calls in self._calls.values() if len(calls.numbers) > 1]
+        compared = [Remark("later calls", name, ", ".join(map(str, each))) for name, each in numbers]
+        return replace(report, notes=(*report.notes, *compared, *self._unjudged))
 
     def map(self, name: str, index: tuple[int, ...]) -> ErrorMap:
         """The error over one slice of an output. Raises BadInput if its tensors are not in memory."""
@@ -238,7 +285,7 @@ def merged(reports: list[DiffReport]) -> DiffReport:
         stages=located.stages,
         stages_of=located.stages_of,
         first_bad_kernel=next((place for place, kernel in enumerate(kernels) if kernel.bad), None),
-        sides=tuple(chain.from_iterable(report.sides for report in reports)),
+        sides=tuple(chain.from_iterable(report.sides for report in sorted(reports, key=_raises_on_both_sides))),
         births=_all_births(reports),
         variance=tuple(chain.from_iterable(report.variance for report in reports)),
         steps=_worst_steps(reports),
@@ -247,6 +294,11 @@ def merged(reports: list[DiffReport]) -> DiffReport:
         ),
         notes=tuple(dict.fromkeys(chain(*(report.notes for report in reports), unjudged))),
     )
+
+
+def _raises_on_both_sides(report: DiffReport) -> bool:
+    """False of one that is wrong as one side raises: its sides come first, where the verdict looks for them."""
+    return report.raises_alone is None
 
 
 def _all_births(reports: list[DiffReport]) -> tuple[NanOrigin, ...] | None:

@@ -193,7 +193,9 @@ class Jobs:
                 fallbacks.fallback_messages(target.backend) as fallen_back,
             ):
                 chosen.watch, capture.fallback_messages = fallen_back.watch, fallen_back.found
-                status = self.programs.run(request.program, target, capture, self.comparing)
+                status = self.programs.run(
+                    request.program, target, capture, self.comparing, self.comparing.later if self.comparing else None
+                )
                 gpu.wait()  # a kernel's error is raised here at the latest
             for text in dict.fromkeys(fallen_back.found):
                 frame = next(iter(capture.frames)) if len(capture.frames) == 1 else ""

@@ -1,22 +1,33 @@
 """A comparison in the worker: what is known is told before the next side may take the process with it."""
 
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
 
+from idbg.cli import exits
+from idbg.cli.commands.diff import status
+from idbg.cli.fail_on import Policy
+from idbg.engine.kerneldiff.sides import run as sides
+from idbg.engine.kerneldiff.sides.python_state import PythonState
+from idbg.reports.baseline import NOTHING_KNOWN
 from idbg.reports.diff import summary
 from idbg.schema import events
 from idbg.schema.diff import Comparison, DiffReport
 from idbg.schema.events import SessionEvent
 from idbg.schema.programs import Program, Target
 from idbg.schema.remarks import Remark
+from idbg.views.blame import blame_sentence
+from idbg.views.diagnostics import diagnostics
 from idbg.views.remarks import tensor_note
 from idbg.worker.jobs import Jobs
 from idbg.worker.protocol import Compile
+from tests.harness.compared import run_with
 
 AOT, EAGER = Target("aot_eager"), Comparison()
+DEFAULT = Policy(frozenset(), False, None, NOTHING_KNOWN, False)
 TWO_SIDES = """
 import torch
 from tests.harness.traced import is_traced
@@ -152,3 +163,179 @@ def test_a_backend_for_inference_is_compared_by_its_forward_unless_gradients_are
     found, _ = told(tmp_path, FOR_INFERENCE, Comparison(backward=True), own)
     report = reports(found)[-1]
     assert report.verdict == "error" and "nothing to differentiate" in summary(report)
+
+
+STALE = """
+import torch
+class Scaled(torch.nn.Module):
+    scale = 2.0
+    def forward(self, x):
+        return x * self.scale
+model = Scaled()
+model.scale = 2.0
+compiled = torch.compile(model, options={"guard_filter_fn": lambda guards: [False for _ in guards]})
+for _ in range(2):
+    compiled(torch.ones(3))
+for _ in range(3):
+    model.scale = 3.0
+    compiled(torch.ones(3))
+"""
+SIZES = """
+import torch
+f = torch.compile(lambda x: (x * 2).sum())
+for size in (4, 4, 4, 4, 5, 5, 6, 6, 6, 6):
+    f(torch.ones(size))
+"""
+BAKED = """
+import torch
+def bake(graph):
+    for node in graph.nodes:
+        if node.op == "placeholder" and isinstance(node.meta["val"], torch.SymInt):
+            for user in list(node.users):
+                if user.target is torch.ops.aten.mul.Tensor:
+                    user.replace_input_with(node, 8)
+torch._inductor.config.post_grad_custom_post_pass = bake
+x = torch.ones(8)
+torch._dynamo.mark_dynamic(x, 0)
+f = torch.compile(lambda x: x * x.shape[0])
+f(x)
+f(torch.ones(12))
+f(torch.ones(16))
+"""
+OTHER_DRAWS = """
+import torch
+@torch.compile
+def f(x):
+    if x.shape[0] > 4 and torch.compiler.is_compiling():
+        x = x + 0 * torch.rand(3).sum()
+    return torch.nn.functional.dropout(x * 2, 0.3)
+f(torch.ones(4))
+f(torch.ones(64))
+"""
+RAISES = """
+import torch
+from torch.nn.functional import dropout
+class Model(torch.nn.Module):
+    rate, limit = 0.5, 9
+    def forward(self, x):
+        if self.limit < 3:
+            raise ValueError("too small")
+        return dropout(x, self.rate)
+model = Model()
+f = torch.compile(model, options={"guard_filter_fn": lambda guards: [False for _ in guards]})
+torch.manual_seed(0)
+for limit in (5, 4, 3, 2):
+    model.limit = limit
+    print(f(torch.ones(8)))
+"""
+DROPS_LATER = """
+import torch
+@torch.compile
+def f(x, rate):
+    return torch.nn.functional.dropout(x * 2, rate) if rate else x * 2
+torch.manual_seed(0)
+x = torch.ones(64)
+torch.save([f(x, 0.0), f(x, 0.5), f(x, 0.5), f(x, 0.5), torch.rand(3)], "FILE")
+"""
+TRAINS = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+compiled = torch.compile(model, backend="aot_eager")
+losses = []
+for _ in range(10):
+    loss = compiled(torch.randn(3, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    if _ % 2:
+        optimizer.zero_grad()
+    losses.append(loss.item())
+torch.save(losses, "FILE")
+"""
+
+
+def last_report(folder: Path, text: str, target: Target = AOT) -> DiffReport:
+    sent, _ = told(folder, text, target=target)
+    return reports(sent)[-1]
+
+
+def notes_of(report: DiffReport, kind: str) -> list[Remark]:
+    return [note for note in report.notes if isinstance(note, Remark) and note.kind == kind]
+
+
+def test_a_call_that_a_skipped_guard_lets_through_is_wrong_and_what_changed_is_named(tmp_path: Path) -> None:
+    report = last_report(tmp_path, STALE)
+    assert report.verdict == "failed" and [diff.name for diff in report.outputs if diff.failed] == [
+        "Scaled call 3: out"
+    ]
+    wrong = "; ".join(("scale is 3, not 2", "guard_filter_fn skips guards"))
+    assert blame_sentence(report).startswith("call 3 of Scaled (")
+    assert blame_sentence(report).endswith(f":5) is wrong, and call 2 was right; what changed since: {wrong}")
+    run = run_with(report)
+    (found,) = [each for each in diagnostics(run) if each.kind == "mismatch"]
+    assert wrong in found.message and status(run, DEFAULT) == exits.FAILED
+
+
+def test_of_a_right_function_calls_1_2_4_8_and_those_with_other_sizes_are_compared(tmp_path: Path) -> None:
+    report = last_report(tmp_path, SIZES)
+    assert report.verdict == "passed"
+    (compared,) = notes_of(report, "later calls")
+    assert compared.detail == "1, 2, 4, 5, 7, 8"
+
+
+@pytest.mark.slow
+def test_a_size_that_a_pass_bakes_into_the_graph_is_wrong_at_the_call_with_another(tmp_path: Path) -> None:
+    report = last_report(tmp_path, BAKED, Target("inductor"))
+    assert report.verdict == "failed" and status(run_with(report), DEFAULT) == exits.FAILED
+    (wrong,) = notes_of(report, "later call")
+    assert wrong.subject.startswith("call 2 of <lambda> (") and wrong.by == "1"
+    assert wrong.detail == "size 0 of args[0] is 12, not 8"
+    assert notes_of(report, "later calls") == [Remark("later calls", "<lambda>", "1, 2")], "none is compared after it"
+
+
+def test_a_check_that_a_stale_guard_skips_is_lost_at_that_call(tmp_path: Path) -> None:
+    report = last_report(tmp_path, RAISES)
+    assert report.verdict == "error" and report.raises_alone is not None
+    assert summary(report).startswith("✘ eager raises, aot_eager returns a value")
+    assert "call 4 of Model (" in blame_sentence(report) and "limit is 2, not 4" in blame_sentence(report)
+    assert status(run_with(report), DEFAULT) == exits.FAILED
+
+
+def test_a_later_call_that_draws_other_random_numbers_is_not_comparable(tmp_path: Path) -> None:
+    report = last_report(tmp_path, OTHER_DRAWS)
+    assert report.verdict == "waiting" and report.not_judged == "some later calls"
+    assert status(run_with(report), DEFAULT) == exits.UNDECIDED
+    assert summary(report).count("call 2 of f (") == 1 and not notes_of(report, "later calls")
+    assert [diff.judged for diff in report.outputs] == [True, False]
+
+
+@pytest.mark.slow
+def test_where_inductor_draws_its_own_numbers_later_calls_are_compared_in_a_twin(tmp_path: Path) -> None:
+    """The first call draws none."""
+    plain, compared = tmp_path / "plain.pt", tmp_path / "compared.pt"
+    text = DROPS_LATER
+    exec(text.replace("FILE", str(plain)), {})
+    torch.compiler.reset()
+    report = last_report(tmp_path, text.replace("FILE", str(compared)), Target("inductor"))
+    assert report.verdict == "passed" and notes_of(report, "later calls")[0].detail == "1, 2, 4"
+    assert all(map(torch.equal, torch.load(plain), torch.load(compared)))
+
+
+def test_comparing_later_calls_leaves_a_training_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, compared = tmp_path / "plain.pt", tmp_path / "compared.pt"
+    exec(TRAINS.replace("FILE", str(plain)), {})
+    torch.compiler.reset()
+    ran: Counter[str] = Counter()
+    walked: Counter[str] = Counter()
+    run_side, effects = sides.run_side, PythonState.effects
+    monkeypatch.setattr(
+        sides, "run_side", lambda name, *args, **named: ran.update([name]) or run_side(name, *args, **named)
+    )
+    monkeypatch.setattr(PythonState, "effects", lambda state: walked.update(["effects"]) or effects(state))
+    report = last_report(tmp_path, TRAINS.replace("FILE", str(compared)))
+    assert report.verdict == "passed"
+    assert [note.detail for note in notes_of(report, "later calls")] == ["1, 2, 4, 8"]
+    assert torch.load(plain) == torch.load(compared)
+    assert ran == {"eager": 4, "aot_eager": 4, "float64": 1}, "two more for each later call"
+    assert walked.total() == ran.total(), "Python state is walked at no call that is not compared"

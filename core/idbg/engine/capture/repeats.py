@@ -47,7 +47,7 @@ class _Repeats:
         key = code_key(code)
         errors = self.capture.outcomes.errors
         before = set(errors)
-        if self.capture.is_comparing:
+        if self.capture.is_comparing and not (self.capture.is_later_call and self.lost[key] > 0):
             self.capture.compared[key] += 1
         elif self.lost[key] > 0 or self.capture.compared[key] > 0:
             return self._again(key, compile)

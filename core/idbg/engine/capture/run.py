@@ -85,6 +85,7 @@ class RunCapture(TracedRun[FrameCapture]):
         super().__init__(run, lambda event: self._send(event, emit), accelerator)
         self.is_paused = False  # while something else compiles: see `uncaptured`
         self.is_comparing = False  # while the program's own compiled function is compared
+        self.is_later_call = False  # one whose function was compared before
         self.compared: Counter[Code] = Counter()  # compiles in there, until the program's own call is over
         self.compared_from: int | None = None  # how many frames there were before the last comparison
         self.saved_graphs: dict[GraphId, SavedGraph] = {}
@@ -263,19 +264,19 @@ def uncaptured(*, lowers: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def comparing_now() -> Iterator[None]:
+def comparing_now(*, later: bool = False) -> Iterator[None]:
     """While it lasts, the current run compares: what is compiled in here is the run's, and the program's own call after
-    it repeats it (`capture/repeats.py`).
+    it repeats it (`capture/repeats.py`); at a `later` call, but for what a search cleared.
     """
     if (capture := _current) is None:
         yield
         return
     capture.compared.clear()
-    capture.is_comparing, capture.compared_from = True, len(capture.frames)
+    capture.is_comparing, capture.is_later_call, capture.compared_from = True, later, len(capture.frames)
     try:
         yield
     finally:
-        capture.is_comparing = False
+        capture.is_comparing = capture.is_later_call = False
 
 
 @contextmanager

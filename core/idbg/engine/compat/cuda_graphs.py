@@ -51,9 +51,9 @@ def observe_cuda_graphs(graphs: Feature, recordings: Feature, decided: Callable[
         constants: object,
         how: Mapping[str, object],
     ) -> object:
-        is_requested = _is_requested(how.get("cudagraphs"))
+        requested = is_requested(how.get("cudagraphs"))
         result = call(graph, inputs, constants, how)
-        if not is_requested:
+        if not requested:
             return result
         part = part_of(bool(how.get("is_backward")), bool(how.get("is_inference")))
         reasons = _skip_reasons(graph)
@@ -70,7 +70,7 @@ def observe_cuda_graphs(graphs: Feature, recordings: Feature, decided: Callable[
 
     def graph_partition(call: "Callable[[Scheduler], _Partitions]", scheduler: "Scheduler") -> "_Partitions":
         result = call(scheduler)
-        for decision in _split(scheduler, result) if _is_requested() else ():
+        for decision in _split(scheduler, result) if is_requested() else ():
             decided(decision)
         return result
 
@@ -90,7 +90,8 @@ def observe_cuda_graphs(graphs: Feature, recordings: Feature, decided: Callable[
         yield
 
 
-def _is_requested(cudagraphs: object = None) -> bool:
+def is_requested(cudagraphs: object = None) -> bool:
+    """Whether torch's settings, or this option of a torch.compile, request CUDA graphs."""
     return bool(internals._inductor.config.triton.cudagraphs or cudagraphs)
 
 

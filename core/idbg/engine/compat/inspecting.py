@@ -110,10 +110,10 @@ def _hooked(module: torch.nn.Module) -> bool:
     return any(getattr(module, name, None) for name in own) or any(getattr(modules, name) for name in everywhere)
 
 
-def compiled(called: Compiled, backend: Compiler, dynamic: bool | None) -> Compiled:
+def compiled(called: Compiled, backend: Compiler, dynamic: bool | None, guard_filter: object = None) -> Compiled:
     """Compile as torch.compile does, also where something replaces that function now."""
     with _backends_restored():
-        return cast("Compiled", dynamo.optimize(backend, dynamic=dynamic)(called))
+        return cast("Compiled", dynamo.optimize(backend, dynamic=dynamic, guard_filter_fn=guard_filter)(called))
 
 
 @contextmanager

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from logging import Logger
 from typing import cast
+from unittest.mock import patch
 
 import torch
 import torch.compiler.config
+from torch.fx.node import Node, map_aggregate
 
 from idbg.engine.compat.names import instead_of, internals
 from idbg.schema.graphs import Part
@@ -89,6 +91,22 @@ def _is_autograd_compiled() -> bool:
 
 
 @contextmanager
+def _numbers_replace_nodes() -> Iterator[None]:
+    """A pass may put a number in the place of a node's input: torch's hooks of provenance read the name of a node."""
+    plain = Node.replace_input_with
+
+    def replace_input_with(node: Node, old_input: Node, new_input: Node) -> None:
+        if isinstance(new_input, Node):
+            plain(node, old_input, new_input)
+            return
+        node.args = map_aggregate(node.args, lambda each: new_input if each is old_input else each)
+        node.kwargs = map_aggregate(node.kwargs, lambda each: new_input if each is old_input else each)
+
+    with patch.object(Node, "replace_input_with", replace_input_with):
+        yield
+
+
+@contextmanager
 def observed() -> Iterator[None]:
     """While it lasts, torch's settings make every graph and its provenance visible.
 
@@ -99,6 +117,7 @@ def observed() -> Iterator[None]:
     eagerly = not _is_autograd_compiled()
     with ExitStack() as stack:
         stack.enter_context(internals._inductor.config.patch({"trace.provenance_tracking_level": 1}))
+        stack.enter_context(_numbers_replace_nodes())
         # 2.11 leaves provenance out of the cache's key: an entry without it must not be found
         stack.enter_context(torch.compiler.config.patch(cache_key_tag="idbg"))  # type: ignore[attr-defined]
         stack.enter_context(

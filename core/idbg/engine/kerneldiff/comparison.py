@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import replace as replaced
 from functools import cached_property, partial
 from math import inf
 from typing import Any, cast
@@ -31,6 +32,7 @@ from idbg.engine.kerneldiff.sides.random_draws import (
     may_differ_in_draws,
     with_proven_fault,
     without_verdict_of_failed,
+    without_verdict_on_draws,
 )
 from idbg.engine.kerneldiff.sides.resampling import BY_EAGER, BY_NOTHING, Resampling
 from idbg.engine.kerneldiff.sides.run import (
@@ -79,7 +81,7 @@ class ComparisonRun:
         self.sides: list[Side] = []
         self.notes: list[Remark] = []
         self.backward = request.backward or request.loss is not None or request.may_differentiate
-        self._replaces_draws = not request.options.get("fallback_random")
+        self._replaces_draws = not (request.later or request.options.get("fallback_random"))
         self.replaced_draws = False
         self._runs_again = False  # without gradients: the session has the compile of the first time
         self._only_effects = False  # nothing fails but side effects
@@ -145,6 +147,8 @@ class ComparisonRun:
         judged = self._resampling.judge_nondeterminism(self._compare(reference, test, truth), reference)
         judged, reference, truth = self._in_compiled_way(judged, reference, test, truth)
         draws = RandomDrawCheck(self.subject, self._compiler("eager"), self._begin, self._rules, self.backward)
+        if self.request.later and judged.test in _INDUCTOR and not comparing.is_random_as_eager():
+            judged = without_verdict_on_draws(judged, reference)
         report = self._publish(self._with_effects(draws.judge(judged, reference, test), reference, test))
         if not self._locates:
             return report
@@ -375,6 +379,8 @@ class ComparisonRun:
         if own is not None and self.sides and not self.subject.input_gradients:
             with uncaptured(lowers=True) if self._runs_again else nullcontext():
                 side = self._run_compiled(backend, runs, lambda _: own)
+            if self.request.later:
+                return replaced(side, graphs=None)
             if side.graphs != 0 or side.values is None:
                 return side
             # it compiles nothing, or is made of what the program compiled before: a compile of its own shows which
@@ -397,6 +403,7 @@ class ComparisonRun:
                 runs=runs,
                 within=record.captured if self.sides and self._locates else nullcontext,
                 fresh=own is None,
+                as_eager=not self.request.later,
             )
 
     @property
@@ -530,7 +537,14 @@ class ComparisonRun:
         if call is None:
             return Side(SideResult(name_of(backend)))
         with uncaptured(lowers=True), comparing.inductor_set(self.request.options):
-            return run_compiled(name_of(backend), self.subject, lambda _: call, backward=self.backward, fresh=False)
+            return run_compiled(
+                name_of(backend),
+                self.subject,
+                lambda _: call,
+                backward=self.backward,
+                fresh=False,
+                as_eager=not self.request.later,
+            )
 
     @cached_property
     def _rules(self) -> ComparisonRules:

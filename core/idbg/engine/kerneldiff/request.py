@@ -36,6 +36,7 @@ class ComparisonRequest:
     reference: Backend | SavedOutputs = "eager"
     test: Backend = "inductor"
     compiled: Model | None = None  # what the program itself compiled for that backend
+    later: bool = False  # a later call: of that, with its own random numbers, and nothing is compiled beside it
     atol: float | None = None
     rtol: float | None = None
     tolerances: Mapping[str, tuple[float, float]] | None = None

@@ -31,10 +31,10 @@ from idbg.engine.program.main_file import status_of
 from idbg.engine.program.script import run_script
 from idbg.engine.program.target import target_settings
 from idbg.engine.program.torch_compile import (
-    BeforeFirst,
+    BeforeCall,
     CompileCalls,
     CurrentBackend,
-    FirstCall,
+    ProgramCall,
     torch_compile_replaced,
 )
 from idbg.schema import events
@@ -108,6 +108,10 @@ backend that its torch.compile was given.
 """
 
 
+Later = Callable[[Workload, ProgramCall], None]
+"""Compares a later call of a function that a script compiles, if it is its turn."""
+
+
 class Programs:
     """Runs one program, and keeps a `program()`'s model and inputs while none of its files changes.
 
@@ -127,20 +131,28 @@ class Programs:
         """Whether this process has run something that could affect this program."""
         return self._program is not None and not self._holds(program, device)
 
-    def run(self, program: Program, target: Target, capture: RunCapture, compare: Compare | None = None) -> int:
+    def run(
+        self,
+        program: Program,
+        target: Target,
+        capture: RunCapture,
+        compare: Compare | None = None,
+        later: Later | None = None,
+    ) -> int:
         """Run the program once for the target, or compare it, and return a script's exit status. Raises what the
         program raises, or ProgramError.
 
-        A script's compiled function is compared at its first call, with the arguments of that call.
+        A script's compiled function is compared at its first call, with the arguments of that call; `later` gets the
+        other ones.
         """
         calls = CompileCalls()
         code: object = None
-        first = _before_first(compare) if compare and not defines_function(program) else None
+        calls_seen = _before_call(compare, later) if compare and not defines_function(program) else None
         with (
             as_main(program),
             state_restored(),
             target_settings(target, _warning(capture)) as reapply,
-            torch_compile_replaced(target, calls, first, reapply),
+            torch_compile_replaced(target, calls, calls_seen, reapply),
         ):
             torch.compiler.reset()
             if defines_function(program):
@@ -328,10 +340,15 @@ def _called(compiled: Model, workload: Workload) -> object:
 # A script
 
 
-def _before_first(compare: Compare) -> BeforeFirst:
-    def hold(call: FirstCall) -> None:
+def _before_call(compare: Compare, later: Later | None) -> BeforeCall:
+    def hold(call: ProgramCall) -> None:
+        if call.number > 1 and later is None:
+            return
         workload = Workload(call.model, call.args, call.kwargs, grad=torch.is_grad_enabled(), compiled=call.compiled)
-        compare(workload, _name(call.model), call.backend)
+        if call.number == 1:
+            compare(workload, _name(call.model), call.backend)
+        elif later is not None:
+            later(workload, call)
 
     return hold
 

@@ -69,22 +69,34 @@ _GUARD_FILTER = "guard_filter_fn"
 
 
 @dataclass(frozen=True)
-class FirstCall:
-    """The first call, with or without gradients, of what the program `compiled`, by `backend`, of `model`."""
+class DynamoSettings:
+    """Settings of a torch.compile that are Dynamo's, whatever the backend."""
+
+    dynamic: bool | None = None
+    guard_filter: object = None
+
+
+@dataclass(frozen=True)
+class ProgramCall:
+    """A call of what the program `compiled`, by `backend`, of `model`: the `number`th with or without gradients, from 1
+    on. `of_dynamo`: what else its torch.compile got for Dynamo.
+    """
 
     model: Compiled
     compiled: Compiled
     backend: CurrentBackend
     args: tuple[object, ...]
     kwargs: dict[str, object]
+    number: int
+    of_dynamo: DynamoSettings
 
 
-BeforeFirst = Callable[[FirstCall], None]
+BeforeCall = Callable[[ProgramCall], None]
 
 
 @contextmanager
 def torch_compile_replaced(
-    target: Target, calls: CompileCalls, before_first: BeforeFirst | None = None, reapply: Reapply = lambda: None
+    target: Target, calls: CompileCalls, before_call: BeforeCall | None = None, reapply: Reapply = lambda: None
 ) -> Iterator[None]:
     """While it lasts, every torch.compile compiles for the target, whatever backend it names, unless the target's
     backend was not chosen.
@@ -110,8 +122,9 @@ def torch_compile_replaced(
         kwargs.pop("dynamic", None)
         backend, mode = kwargs.pop("backend", None), cast("str | None", kwargs.pop("mode", None))
         own_options = dict(cast("Mapping[str, object] | None", kwargs.pop("options", None)) or {})
-        if _GUARD_FILTER in own_options:  # Dynamo's, whatever the backend
-            kwargs["options"] = {_GUARD_FILTER: own_options.pop(_GUARD_FILTER)}
+        guard_filter = own_options.pop(_GUARD_FILTER, None)
+        if guard_filter is not None:  # Dynamo's, whatever the backend
+            kwargs["options"] = {_GUARD_FILTER: guard_filter}
         own = {"backend": backend, "mode": mode, "options": own_options or None, "dynamic": dynamic}
         own = own if backends.is_own(backend) else {}
         if not (own and target.own_backend):
@@ -122,7 +135,8 @@ def torch_compile_replaced(
         chosen = made.setdefault(key, CurrentBackend(options, own))
         compiled = compiled_by(model, backend=chosen, dynamic=dynamic, **kwargs)
         dynamo.note_call(compiled)
-        return _announced(compiled, model, chosen, before_first) if before_first else compiled
+        of_dynamo = DynamoSettings(dynamic, guard_filter)
+        return _announced(compiled, model, chosen, before_call, of_dynamo) if before_call else compiled
 
     torch.compile = compile_for_target  # type: ignore[assignment]
     try:
@@ -180,19 +194,21 @@ def _of_target(target: Target, dynamic: bool | None) -> dict[str, object]:
     return settings.mode_options(mode or None, dynamic) | target.options
 
 
-def _announced(compiled: Compiled, model: Compiled, backend: CurrentBackend, before_first: BeforeFirst) -> Compiled:
-    """`compiled`, with its first calls with and without gradients announced before they are made."""
-    announced: set[bool] = set()
+def _announced(
+    compiled: Compiled, model: Compiled, backend: CurrentBackend, before_call: BeforeCall, of_dynamo: DynamoSettings
+) -> Compiled:
+    """`compiled`, with its calls announced before they are made, counted with and without gradients."""
+    counts = {True: 0, False: 0}
     announcing = False
 
     def tell(args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         nonlocal announcing
-        if announcing or torch.is_grad_enabled() in announced:
+        if announcing or torch.compiler.is_compiling():
             return
-        announced.add(torch.is_grad_enabled())
+        counts[torch.is_grad_enabled()] += 1
         announcing = True
         try:
-            before_first(FirstCall(model, compiled, backend, args, kwargs))
+            before_call(ProgramCall(model, compiled, backend, args, kwargs, counts[torch.is_grad_enabled()], of_dynamo))
         finally:
             announcing = False
 
@@ -204,7 +220,7 @@ def _announced(compiled: Compiled, model: Compiled, backend: CurrentBackend, bef
         compiled.register_forward_pre_hook(lambda _, args, kwargs: tell(args, kwargs), with_kwargs=True)
         compiled.register_forward_hook(called, always_call=True)
         if (context := getattr(compiled, "dynamo_ctx", None)) is not None:
-            compiled.dynamo_ctx = _AnnouncingContext(context, backend, before_first)  # type: ignore[assignment]
+            compiled.dynamo_ctx = _AnnouncingContext(context, backend, before_call, of_dynamo)  # type: ignore[assignment]
         return compiled
 
     @functools.wraps(compiled)
@@ -226,10 +242,11 @@ class _AnnouncingContext:
 
     context: Callable[[Compiled], Compiled]
     backend: CurrentBackend
-    before_first: BeforeFirst
+    before_call: BeforeCall
+    of_dynamo: DynamoSettings
 
     def __call__(self, function: Compiled) -> Compiled:
-        return _announced(self.context(function), function, self.backend, self.before_first)
+        return _announced(self.context(function), function, self.backend, self.before_call, self.of_dynamo)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.context, name)

@@ -20,6 +20,7 @@ from idbg.engine.compat import comparing, distributed
 from idbg.engine.compat.lowering import Compiled
 from idbg.engine.kerneldiff.comparison import ComparisonRun
 from idbg.engine.kerneldiff.float64.draws import recorded_draws
+from idbg.engine.kerneldiff.in_program.later_calls import is_power_of_two
 from idbg.engine.kerneldiff.in_program.lockstep import Lockstep
 from idbg.engine.kerneldiff.in_program.node_values import inputs_measured, nodes_measured
 from idbg.engine.kerneldiff.request import ComparisonRequest
@@ -60,7 +61,7 @@ class GraphComparisons:
         def call(*args: object) -> object:
             nonlocal calls
             calls += 1
-            if calls & calls - 1 == 0:  # the 1st, 2nd, 4th, 8th, ...
+            if is_power_of_two(calls):
                 self._measured(frame, gm, args, calls)
             if calls == 1:
                 self._compared(_Call(frame, nth, backend, gm, compiled, args))

@@ -141,6 +141,13 @@ def without_verdict_of_failed(report: DiffReport, why: Remark, note: Remark = NO
     return replace(report, verdict="waiting", not_comparable=why, outputs=outputs, gradients=gradients)
 
 
+def without_verdict_on_draws(report: DiffReport, reference: Side) -> DiffReport:
+    """The same where eager draws random numbers, and the test draws its own."""
+    if report.verdict != "failed" or reference.values is None or not reference.values.drew:
+        return report
+    return without_verdict_of_failed(report, Remark("own draws", report.test))
+
+
 def _without_verdict(diffs: Iterable[TensorDiff], note: Remark) -> tuple[TensorDiff, ...]:
     """What failed keeps its figures and loses its verdict."""
     unknown = {"passed": False, "judged": False, "failed_by": (), "criteria": (), "baseline": None, "blocks": ()}

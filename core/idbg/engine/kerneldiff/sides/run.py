@@ -135,9 +135,10 @@ def run_compiled(
     runs: int = 1,
     within: Callable[[], AbstractContextManager[None]] = nullcontext,
     fresh: bool = True,
+    as_eager: bool = True,
 ) -> Side:
     """The model as `compile(model)` returns it, from its first call on; each of the runs is `within` this context.
-    `fresh`: without any code that an earlier compile left behind.
+    `fresh`: without any code that an earlier compile left behind. `as_eager`: Inductor draws as eager does.
     """
     if fresh:
         torch.compiler.reset()
@@ -145,7 +146,7 @@ def run_compiled(
     compiled: list[Call] = []
 
     def around(stack: ExitStack) -> Call:
-        stack.enter_context(comparing.random_as_eager())
+        stack.enter_context(comparing.random_as_eager() if as_eager else nullcontext())
         stack.enter_context(within())
         compiled[:] = compiled or [compile(subject.model)]
         return compiled[0]
