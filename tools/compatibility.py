@@ -201,7 +201,7 @@ def measure(program: str, device: str, limit: float = 300, threads: int = 1, cac
         failed = not said and way != "plain"  # a crash: it wrote no JSON
         printed = said.get("output", err if way == "diff" else out)
         missing_line = lacking(lines, printed)
-        other = f"plain prints {missing_line!r}, it {last_line(printed)!r}" if missing_line is not None else ""
+        other = f"plain alone prints {missing_line!r}" if missing_line is not None else ""
         rows[way] = msgspec.structs.replace(
             ran,
             **figures,

@@ -67,15 +67,19 @@ def little_memory() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("little_memory")
-def test_float64_that_the_device_has_no_room_for_is_computed_on_the_cpu() -> None:
+def test_float64_that_the_device_has_no_room_for_decides_all_the_same() -> None:
+    """What waits moves to host memory; an op that then has no room is computed on the CPU, with all others."""
     torch.manual_seed(0)
     layers = [part for _ in range(4) for part in (nn.Linear(4096, 4096), nn.GELU())]
     module = nn.Sequential(*layers).to("cuda", torch.bfloat16)
     x = torch.randn(8192, 4096, device="cuda", dtype=torch.bfloat16)
     report = KernelDiff(module, x, backward=True, per_kernel=True).compare()
     assert not [stage for stage in report.stages if "memory" in str(stage.reason)], report
-    assert report.passed and report.mode == "float64" and report.float64_elsewhere is not None, report
-    assert report.float64_elsewhere.why == "cuda:0 has too little memory for it"
+    assert report.passed and report.mode == "float64", report
+    if report.float64_elsewhere is not None:
+        assert report.float64_elsewhere.why == "cuda:0 has too little memory for it"
+    else:
+        assert "float64 moved" in [note.kind for note in report.notes]
 
 
 class OtherWay(nn.Module):
