@@ -150,8 +150,13 @@ def section(report: DiffReport, maps: Mapping[str, ErrorMap] = NO_MAPS, to_ask: 
 
 
 def _notes(report: DiffReport) -> Iterator[Row]:
-    if took := [f"{side.name} {elapsed(side.seconds)}" for side in report.sides if side.seconds is not None]:
-        yield Row("seconds", words((f"ran for: {', '.join(took)}", "dim")))
+    took: dict[str, float] = {}
+    for side in report.sides:
+        if side.seconds is not None:
+            took[side.name] = took.get(side.name, 0.0) + side.seconds
+    if took:
+        sides = ", ".join(f"{name} {elapsed(seconds)}" for name, seconds in took.items())
+        yield Row("seconds", words((f"ran for: {sides}", "dim")))
     above = (report.not_comparable,)
     shown = (note for note in report.notes if note not in above and not (_is_of_verdict(note) or _is_of_blame(note)))
     for number, note in enumerate(shown):

@@ -141,7 +141,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "clock, an address, threads), so the test's cannot be judged",
     "rounded": "within the rounding error of eager, measured by rounding its ops differently",
     "beside threshold": "rounding decides on which side of a threshold (a ReLU, a comparison) {subject} is: right on "
-    "both",
+    "both, and what it changes is not in the RMSE that was judged",
     "zero but for rounding": "zero but for rounding: RMS {subject}",
     "other seed": "not comparable: of other random numbers than eager's",
     "eager far": "eager itself is {subject}: judged by tolerance",
