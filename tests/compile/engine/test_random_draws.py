@@ -25,7 +25,7 @@ from idbg.engine.kerneldiff.stages.captured import FrameStages
 from idbg.engine.kerneldiff.stages.table import stage_table
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
-from idbg.reports.diff import as_json, summary
+from idbg.reports.diff import ReadableReport, as_json, summary
 from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.remarks import Remark
@@ -232,7 +232,7 @@ def mirrored(drawn: Any) -> Any:
     return lowerings.lowerings[torch.ops.aten.rsub.Scalar](drawn, 1.0)
 
 
-def with_lowering(change: Callable[[Any], Any], model: Callable[[], nn.Module], **settings: Any) -> DiffReport:
+def with_lowering(change: Callable[[Any], Any], model: Callable[[], nn.Module], **settings: Any) -> ReadableReport:
     torch.manual_seed(0)
     with without_caches({}), drawn_by(change)():
         return KernelDiff(model(), torch.randn(128, 16), per_kernel=True, **settings).compare()
