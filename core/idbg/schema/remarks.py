@@ -77,6 +77,7 @@ RemarkKind = Literal[
     "later call not judged",  # `subject`, for the reason `detail`
     "later calls",  # those numbered `detail` of the function `subject` were compared
     "other by own draws",
+    "other share",  # a random mask keeps `subject` of its values, in eager `detail`; of so many draws (`by`)
     "effect",  # eager leaves `subject` in the program's state, the test `detail`
     "effect since",  # the same, and so it is with nothing compiled below `by`
     "warnings",  # eager issues it `subject` times, the test `detail` times

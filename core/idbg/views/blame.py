@@ -87,14 +87,19 @@ def _of_first_calls(report: DiffReport, place: Place) -> str:
         return "; ".join((_since_kernel(culprit, wrong_stages, report, place), *more))
     if wrong_stages:
         more = *_other_frames(wrong_stages[1:], report), *_above(report)
-        return "; ".join((_since(wrong_stages[0], report, place), *more))
+        return "; ".join((_since(wrong_stages[0], report, place, _what_is_wrong(report)), *more))
     return _nothing_found(report) if is_of_numbers(report) and not later_calls(report) else ""
 
 
 def _what_is_wrong(report: DiffReport) -> str:
     if report.only_draws_fail:
-        return "right with eager's random operators; with Inductor's own, wrong"
+        shares = [remarks.sentence(note) for note in _notes(report) if note.kind == "other share"]
+        return "; ".join((*shares, "right with eager's random operators", "with Inductor's own, wrong"))
     return "other side effects" if report.only_effects_differ else "wrong"
+
+
+def _notes(report: DiffReport) -> Iterator[Remark]:
+    yield from (each.note for each in report.outputs if isinstance(each.note, Remark))
 
 
 def blamed_line(report: DiffReport) -> tuple[str, int]:

@@ -78,6 +78,7 @@ _REMARKS: dict[RemarkKind, str] = {
     "argument overwritten": "it writes to its argument {subject}, which it should only read, and {by} reads it after",
     "read late": "it is launched after {by}, which writes to {subject}, and the graph reads that before: it computes "
     "what it received",
+    "other share": "dropout keeps {subject} of its values, {detail} in eager (n = {by})",
     "other by own draws": "with Inductor's own random operators, and the same random numbers, a stage computes "
     "something else than the one before it",
     "as dynamo": "what comes of it computes what Dynamo's graph does",

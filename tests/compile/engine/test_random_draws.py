@@ -1,5 +1,6 @@
 """Is what draws other random numbers than eager not judged, and is what else is wrong still caught?"""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 from msgspec.structs import replace
 from torch import Tensor, nn
+from torch._inductor import lowering as lowerings
 from torch.fx import Graph as Graph_
 from torch.fx import GraphModule
 from torch.nn.functional import dropout, scaled_dot_product_attention
@@ -17,12 +19,13 @@ from idbg.cli import exits
 from idbg.cli.commands.diff import status
 from idbg.cli.fail_on import Policy
 from idbg.engine.kerneldiff import observed_run
+from idbg.engine.kerneldiff.kernels.drawn_shares import KeptShares
 from idbg.engine.kerneldiff.sides.random_draws import with_proven_fault
 from idbg.engine.kerneldiff.stages.captured import FrameStages
 from idbg.engine.kerneldiff.stages.table import stage_table
 from idbg.format.verdicts import verdict_words
 from idbg.reports.baseline import NOTHING_KNOWN
-from idbg.reports.diff import as_json, summary
+from idbg.reports.diff import ReadableReport, as_json, summary
 from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.remarks import Remark
@@ -30,8 +33,9 @@ from idbg.views.diff import headline
 from idbg.views.remarks import sentence
 from idbg.worker.comparing import merged
 from tests.harness.compared import run_with, texts
+from tests.harness.plants.lowerings import lowered
 from tests.harness.plants.passes import hooked
-from tests.harness.plants.plant import without_caches
+from tests.harness.plants.plant import Planting, without_caches
 from tests.harness.traced import is_traced
 
 X = torch.linspace(-1, 1, 512).reshape(16, 32)
@@ -204,6 +208,84 @@ def test_a_pass_that_changes_how_inductor_draws_is_named(edit: Callable[[Graph_]
     assert (stage.stage, stage.line, stage.made_by.name) == ("post_grad", line, "post_grad_custom_post_pass")
     assert headline(report).startswith("✘ random operators wrong")
     assert "right with eager's random operators; with Inductor's own, wrong since post-grad" in report.summary()
+
+
+class Parting(Dropping):
+    """It draws numbers of its own where it is compiled: nothing that depends on the draws is comparable with eager."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():
+            x = x + 0 * torch.rand(3).sum()
+        return super().forward(x)
+
+
+def drawn_by(change: Callable[[Any], Any]) -> Planting:
+    """Inductor lowers its own uniform numbers to what this makes of them."""
+    return lowered(torch.ops.prims.inductor_random.default, lambda right, *args: change(right(*args)))
+
+
+def fewer(drawn: Any) -> Any:
+    return lowerings.lowerings[torch.ops.aten.mul.Tensor](drawn, 0.2)
+
+
+def mirrored(drawn: Any) -> Any:
+    return lowerings.lowerings[torch.ops.aten.rsub.Scalar](drawn, 1.0)
+
+
+def with_lowering(change: Callable[[Any], Any], model: Callable[[], nn.Module], **settings: Any) -> ReadableReport:
+    torch.manual_seed(0)
+    with without_caches({}), drawn_by(change)():
+        return KernelDiff(model(), torch.randn(128, 16), per_kernel=True, **settings).compare()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "backward"), [(Dropping, True), (Dropping, False), (Parting, False)], ids=str)
+def test_a_kernel_that_drops_another_share_is_named(model: Callable[[], nn.Module], backward: bool) -> None:
+    """Its draws are not eager's, nor its graph's: their statistics are judged."""
+    report = with_lowering(fewer, model, backward=backward)
+    stage = report.first_wrong_stage
+    assert report.only_draws_fail and not report.not_comparable, report.summary()
+    assert stage is not None and stage.made_by is not None and stage.line in (DROPS, DROPS + 1)
+    assert (stage.stage, stage.made_by.name) == ("kernels", "prims.inductor_random.default")
+    assert re.search(r"dropout keeps 0\.[45]\d of its values, 0\.\d\d in eager \(n = 4,096\); right", report.summary())
+
+
+@pytest.mark.slow
+def test_a_kernel_that_draws_other_numbers_with_the_same_share_is_right() -> None:
+    report = with_lowering(mirrored, Dropping)
+    assert report.passed and report.not_judged == "random operators", report.summary()
+
+
+@pytest.mark.slow
+def test_a_pass_is_named_where_the_draws_are_not_comparable_with_eagers() -> None:
+    torch.manual_seed(0)
+    with without_caches({}), hooked("post_grad_custom_post_pass", dropped_more)():
+        report = KernelDiff(Parting(), torch.randn(8, 16), per_kernel=True).compare()
+    stage = report.first_wrong_stage
+    assert report.only_draws_fail and stage is not None and stage.made_by is not None, report.summary()
+    assert stage.made_by.name == "post_grad_custom_post_pass"
+
+
+@pytest.mark.slow
+def test_a_right_program_whose_draws_are_not_comparable_is_accused_of_nothing() -> None:
+    torch.manual_seed(0)
+    report = KernelDiff(Parting(), torch.randn(8, 16), per_kernel=True).compare()
+    assert report.not_comparable and report.first_wrong_stage is None
+
+
+def test_shares_differ_where_no_chance_explains_both() -> None:
+    assert KeptShares(0.5, 0.9, 4096).differ and KeptShares(0.8, 0.9, 4096).differ and KeptShares(0.0, 1.0, 64).differ
+    assert not KeptShares(0.5, 0.9, 64).differ and not KeptShares(0.0, 1.0, 32).differ
+    for share in (0.0, 0.5, 1.0):
+        assert not KeptShares(share, share, 10**9).differ
+    assert KeptShares(0.9001, 0.9, 10**9).remark == Remark("other share", "0.9001", "0.9000", f"{10**9:,}")
+
+
+@pytest.mark.parametrize("chance", [0.001, 0.1, 0.5, 0.9])
+def test_equal_chances_are_far_from_a_failure(chance: float) -> None:
+    torch.manual_seed(0)
+    kept = torch.bernoulli(torch.full((2, 1000, 4096), chance)).mean(2)
+    assert not any(KeptShares(one, other, 4096).differ for one, other in kept.T.tolist())
 
 
 def attended(x: Tensor) -> Tensor:

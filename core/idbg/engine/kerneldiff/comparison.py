@@ -28,9 +28,11 @@ from idbg.engine.kerneldiff.sides.leaf_comparison import ComparisonRules, compar
 from idbg.engine.kerneldiff.sides.nan_origin import SEARCHED, eager_nan_origins
 from idbg.engine.kerneldiff.sides.random_draws import (
     RandomDrawCheck,
+    differs_in_draws,
     generators_differ,
     may_differ_in_draws,
     with_proven_fault,
+    with_wrong_draws,
     without_verdict_of_failed,
     without_verdict_on_draws,
 )
@@ -193,25 +195,20 @@ class ComparisonRun:
         return without_verdict_of_failed(report, Remark("parted draws", parted.subject, parted.detail)), own, truth
 
     def _with_own_draws(self, report: DiffReport) -> DiffReport:
-        """The report of a program that is right with eager's random operators, with the graph that is proven wrong with
-        Inductor's own.
+        """The report of a program that is right with eager's random operators, or draws other numbers than eager, with
+        what is proven wrong with Inductor's own.
         """
-        if (
-            not self.request.per_kernel
-            or not report.passed
-            or not any(note.kind == "random as eager" for note in self.notes)
-        ):
+        replaced = any(note.kind == "random as eager" for note in self.notes)
+        if not (self.request.per_kernel and replaced and (report.passed or differs_in_draws(report))):
             return report
         self._begin("own random operators")
         with comparing.inductor_set(self.request.options), uncaptured():
-            rows = stages_with_own_draws(self.subject, self._compiler(self.request.test), backward=self.backward)
-        if not rows:
+            compile = self._compiler(self.request.test)
+            wrong = stages_with_own_draws(self.subject, compile, report.stages, backward=self.backward)
+        if wrong is None:
             return report
-        wrong = TensorDiff(
-            name="random operators", passed=False, failed_by=("draws",), note=Remark("other by own draws")
-        )
         self.notes = [note for note in self.notes if note.kind != "random as eager"]
-        return replace(report, verdict="failed", outputs=(*report.outputs, wrong), stages=rows, notes=tuple(self.notes))
+        return with_wrong_draws(report, *wrong, self.notes)
 
     def _with_effects(self, report: DiffReport, reference: Side, test: Side) -> DiffReport:
         """The report with the side effects that differ."""

@@ -101,6 +101,14 @@ class ObservedRun:
             replace(each, **where) if (each.frame, each.part, each.handle) == launch else each for each in kernels
         )
 
+    def other_share(self) -> tuple[StageError, Remark] | None:
+        """The kernels' row of the first launch whose random mask keeps another share than its graph's."""
+        for kernel, (watch, place) in zip(self.kernels, self.record.launches, strict=True):
+            outputs = (each for result in watch.results[place : place + 1] for each in result.outputs)
+            if shares := next((each.shares for each in outputs if each.shares), None):
+                return self._kernels_row([kernel]), shares.remark
+        return None
+
     def _kernels_row(self, kernels: Sequence[KernelError]) -> StageError:
         bad = next((one for one in kernels if one.bad), None)
         worst = bad or max(kernels, key=_beyond_eager, default=None)
@@ -177,16 +185,20 @@ def run_observed(
 
 
 def stages_with_own_draws(
-    subject: Subject, compile: Callable[[Call], Call], *, backward: bool
-) -> tuple[StageError, ...]:
+    subject: Subject, compile: Callable[[Call], Call], above: Sequence[StageError], *, backward: bool
+) -> tuple[tuple[StageError, ...], Remark] | None:
     """The stages of the program as it is compiled without a comparison, with Inductor's own random operators, if one
-    is proven wrong; else ().
+    is proven wrong, and how: by equal draws, or by what a random mask keeps. `above` stands for graphs whose draws
+    cannot be numbered.
     """
     torch.compiler.reset()
     observed = _run_observed(subject, compile, backward, CompileRecord(), as_eager=False)
     frames = [found for frame in observed.frames if (found := judged_by_joint(frame)) is not None]
-    rows = stage_table(frames) if frames else ()
-    return rows if any(row.bad and row.made_by is not None and row.made_by.proven for row in rows) else ()
+    rows = stage_table(frames) if frames else tuple(row for row in above if row.stage != "kernels")
+    if any(row.bad and row.made_by is not None and row.made_by.proven for row in rows):
+        return rows, Remark("other by own draws")
+    below = None if any(row.bad for row in rows) else observed.other_share()
+    return below and ((*rows, below[0]), below[1])
 
 
 def _run_observed(

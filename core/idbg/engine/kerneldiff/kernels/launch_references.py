@@ -58,6 +58,13 @@ class LaunchReferences:
         """What the launch should have written. Raises NotComputable."""
         return self._computed(state, exact=True)
 
+    def computed_by(self, state: NodeState) -> tuple[list[Node], list[Node]]:
+        """The nodes that are computed for it, in order, and all that what they are computed from comes of. Raises
+        NotComputable.
+        """
+        start = self._start(state)
+        return self.graph.upstream(state.nodes, start), self.graph.upstream(start, ())
+
     def after_dropout(self, node: Node, share: float, mask: Tensor) -> ReferenceValue:
         """What dropout should give of this node for the mask that it drew. Raises NotComputable."""
         before = ReferenceValue(AS_OWN, self.known[node]) if node in self.known else self.value(NodeState(node))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer
+from idbg.engine.kerneldiff.kernels.drawn_shares import KeptShares
 from idbg.engine.kerneldiff.kernels.nonfinite import NewNonfinite
 from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict
 from idbg.engine.kerneldiff.tensors.allowance import Size
@@ -23,7 +24,8 @@ OUTPUTS_KEPT = 64
 @dataclass(frozen=True)
 class BufferResult:
     """One buffer that its launch wrote. `judged`: compared with its nodes for the launch's actual inputs; `error` and
-    `eager`: with the graph's values. None: could not be computed. `diff` is the full comparison if the buffer is bad.
+    `eager`: with the graph's values. None: could not be computed. `diff` is the full comparison if the buffer is bad,
+    `shares` what a random mask keeps if that is another share than the graph's.
     """
 
     buffer: NodeBuffer
@@ -31,6 +33,7 @@ class BufferResult:
     error: Size | None = None
     eager: Size | None = None
     diff: TensorDiff | None = None
+    shares: KeptShares | None = None
 
     @property
     def excess(self) -> float:

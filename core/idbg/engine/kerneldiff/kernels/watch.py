@@ -24,6 +24,7 @@ from idbg.engine.instrument.wrapper_lines import AFTER, ENTER, RETURNED, Launch,
 from idbg.engine.kerneldiff.float64.rounding import SAMPLES
 from idbg.engine.kerneldiff.kernels.buffers import NodeBuffer, changes_of, fitted, node_buffers, shaped
 from idbg.engine.kerneldiff.kernels.chains import completed_by, with_chain
+from idbg.engine.kerneldiff.kernels.drawn_shares import KeptShares, kept_shares
 from idbg.engine.kerneldiff.kernels.inputs import InputChecksums, root, snapshot, written_inputs
 from idbg.engine.kerneldiff.kernels.interpreter import Interpreter, NodeState, OrderedGraph
 from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences
@@ -428,7 +429,14 @@ class _PointComparison:
         except NotComputable as reason:
             self.result.reasons.append(f"it is not judged: {reason}")
             return BufferResult(each, None, error, eager)
-        return _result(each, judged, from_launch, value, error, eager)
+        result = _result(each, judged, from_launch, value, error, eager)
+        return replace(result, shares=self._shares(state, from_launch, value)) if judged.excess > 1 else result
+
+    def _shares(self, state: NodeState, reference: ReferenceValue, value: Tensor) -> KeptShares | None:
+        """What a random mask keeps, if it is another share than the graph's. A backward's inputs may come of it."""
+        if state.changes or self.watch.graph.part == "backward":
+            return None
+        return kept_shares(*self.references.launches.computed_by(state), value, reference.own)
 
 
 def _result(

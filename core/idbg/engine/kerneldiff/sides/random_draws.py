@@ -20,6 +20,7 @@ from idbg.engine.kerneldiff.sides.subject import Subject
 from idbg.engine.kerneldiff.tensors.compare import compare_tensors, relative_rmse
 from idbg.engine.kerneldiff.tensors.float64_device import is_narrow
 from idbg.engine.kerneldiff.tensors.tree import Leaves
+from idbg.schema.attribution import StageError
 from idbg.schema.diff import DiffReport, TensorDiff
 from idbg.schema.remarks import Remark
 
@@ -146,6 +147,21 @@ def without_verdict_on_draws(report: DiffReport, reference: Side) -> DiffReport:
     if report.verdict != "failed" or reference.values is None or not reference.values.drew:
         return report
     return without_verdict_of_failed(report, Remark("own draws", report.test))
+
+
+def differs_in_draws(report: DiffReport) -> bool:
+    """Whether it has no verdict because the compiled program draws other random numbers than eager."""
+    why = report.not_comparable
+    return isinstance(why, Remark) and why.kind in ("other draws", "parted draws")
+
+
+def with_wrong_draws(
+    report: DiffReport, stages: tuple[StageError, ...], why: Remark, notes: Iterable[Remark]
+) -> DiffReport:
+    """The report, failed by what Inductor's own random operators compute, which these stages show."""
+    wrong = TensorDiff(name="random operators", passed=False, failed_by=("draws",), note=why)
+    outputs = (*report.outputs, wrong)
+    return replace(report, verdict="failed", not_comparable="", outputs=outputs, stages=stages, notes=tuple(notes))
 
 
 def _without_verdict(diffs: Iterable[TensorDiff], note: Remark) -> tuple[TensorDiff, ...]:
