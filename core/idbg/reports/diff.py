@@ -62,7 +62,7 @@ def as_json(report: DiffReport) -> dict[str, JsonValue]:
     """The same as JSON's own types."""
     plain = _plain(report, report)
     assert isinstance(plain, dict)
-    return {"schema": SCHEMA, **plain}
+    return {"schema": SCHEMA, "blame": plain["blame"], **plain}
 
 
 def _plain(value: object, report: DiffReport) -> JsonValue:

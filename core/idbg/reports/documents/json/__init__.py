@@ -11,11 +11,12 @@ from idbg.reports.documents import SessionData
 from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
 from idbg.schema.bench import Row
-from idbg.schema.events import KernelsTimed
+from idbg.schema.events import KernelsTimed, WorkerStarted
 from idbg.schema.processes import Process, ProcessReport
-from idbg.schema.programs import Machine, Verdict
+from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Run
 from idbg.schema.strict_json import like
+from idbg.schema.written import Written, keys_of, written
 from idbg.views import kernel_edits, ranks
 from idbg.views.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
 from idbg.views.kernel_edits import VersionReport
@@ -25,13 +26,9 @@ SCHEMA = "idbg.session/1"
 DECISIONS = tuple(name for name in decisions.TYPES if name != "constraints")  # those are the run's violations
 
 
-class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(WorkerStarted, "torch python devices machine")
+class WorkerReport(Written, frozen=True):
     """With what it ran: `devices` are torch's names; `machine` is null of a session that an older version wrote."""
-
-    torch: str
-    python: str
-    devices: tuple[str, ...]
-    machine: Machine | None
 
 
 class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
@@ -121,7 +118,7 @@ def _beside(found: list[Diagnostic], other: SessionData | None) -> BesideReport 
 
 
 def _worker(history: History) -> WorkerReport | None:
-    return None if history.worker is None else like(WorkerReport, history.worker)
+    return None if history.worker is None else written(WorkerReport, history.worker)
 
 
 def _run(run: Run, *, last: bool) -> SessionRun:
