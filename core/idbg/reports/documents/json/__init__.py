@@ -15,7 +15,7 @@ from idbg.schema.events import KernelsTimed, WorkerStarted
 from idbg.schema.processes import Process, ProcessReport
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Run
-from idbg.schema.strict_json import like
+from idbg.schema.strict_json import like, picked
 from idbg.schema.written import Written, keys_of, written
 from idbg.views import kernel_edits, ranks
 from idbg.views.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
@@ -91,11 +91,12 @@ def session_report(session: SessionData) -> SessionReport:
     history = session.history
     numbers = {run.number for run in last_runs(history)}
     found = of_history(history)
-    return SessionReport(
+    return like(
+        SessionReport,
+        history,
         schema=SCHEMA,
         session=session.name,
         idbg=idbg.__version__,
-        process=history.process,
         processes=list(history.processes.values()),
         ranks=_json(None if history.ranks is None else ranks.as_json(history.ranks)),
         verdict=history.verdict if history.runs or history.wrong_rows or history.processes else None,
@@ -104,9 +105,7 @@ def session_report(session: SessionData) -> SessionReport:
         runs=[_run(run, last=run.number in numbers) for run in history.runs.values()],
         repros=[repro_report(each) for each in history.repros],
         rows=list(history.rows),
-        kernels=history.kernels,
         beside=_beside(found, session.other),
-        missing=history.missing,
     )
 
 
@@ -125,9 +124,8 @@ def _run(run: Run, *, last: bool) -> SessionRun:
     return like(
         SessionRun,
         of_run.run_report(run),
-        started=run.started,
+        **picked(run, "started torch_settings"),
         last=last,
-        torch_settings=run.torch_settings,
         diagnostics=diagnostics(run),
         diff=_json(None if run.diff is None else diff.as_json(run.diff)),
         edits=kernel_edits.reports(run),
