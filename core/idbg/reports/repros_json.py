@@ -33,7 +33,7 @@ class FoundReport(Minified, frozen=True, kw_only=True, omit_defaults=False):
     "stopped error=failure found",
 )
 class ReproReport(Written, frozen=True):
-    """One script of a session; `age` in seconds, as the report was made."""
+    """One script of a session; `at` in seconds since the epoch."""
 
     what: str
     node: str
