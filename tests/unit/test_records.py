@@ -7,6 +7,7 @@ from idbg.schema.code import Kernel, KernelCall
 from idbg.schema.graphs import DTYPE_OF_SHORT, DTYPES, Graph, GraphId, Node, NodeId, Sym, TensorMeta, hint_of
 from idbg.schema.programs import Program
 from idbg.schema.violations import Violation, worst
+from idbg.schema.written import Written, keys_of, written
 
 
 def test_a_tensors_bytes_are_its_elements_times_its_dtype() -> None:
@@ -72,3 +73,24 @@ def test_records_are_frozen_and_hashable() -> None:
     with pytest.raises(AttributeError):
         tensor.dtype = "int8"  # type: ignore[misc]
     assert {tensor: 1}[TensorMeta("float32", (Sym("s0", hint=4),))] == 1
+
+
+def test_what_is_written_of_a_record_has_its_types_its_renamed_attributes_and_what_is_computed() -> None:
+    @keys_of(Violation, "what rule graph=node.graph.frame adds")
+    class Line(Written, frozen=True):
+        what: int
+
+    violation = Violation(rule="r", severity="pad", node=NodeId(GraphId("0/0", "forward"), "n"), found="", wanted="")
+    line = written(Line, violation, what=3)
+    assert msgspec.json.encode(line) == b'{"what":3,"rule":"r","graph":"0/0","adds":null}'
+    assert [field.type for field in msgspec.structs.fields(Line)] == [int, str, str, float | None]
+    with pytest.raises(AttributeError, match="immutable"):
+        line.what = 4  # type: ignore[misc]
+
+
+def test_a_key_that_a_record_does_not_have_is_refused_where_it_is_declared() -> None:
+    with pytest.raises(KeyError, match="frames"):
+
+        @keys_of(Violation, "rule frame=node.graph.frames")
+        class Line(Written, frozen=True):
+            pass

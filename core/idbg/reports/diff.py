@@ -2,11 +2,14 @@
 
 The JSON is that of the records in `idbg.schema.diff`, by name, with every key always there and `schema` before them.
 It is strict: null is what was not measured (or does not apply), and a figure that JSON has no number for is text:
-"nan", "inf", "-inf". `first_bad_kernel` is an index into `kernels`; `variance` has `deterministic` too. `blame` is the
-sentence that says where the numbers go wrong, and `faithful_to` the stage whose wrong graph a kernel computes rightly.
+"nan", "inf", "-inf". `first_bad_kernel` is an index into `kernels`. COMPUTED lists what is written beside the fields:
+`blame` is the sentence that says where the numbers go wrong, and `faithful_to` the stage whose wrong graph a kernel
+computes rightly.
 """
 
+from collections.abc import Callable
 from math import isfinite
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import asdict
@@ -16,14 +19,9 @@ from idbg.render.text import text
 from idbg.reports import notebook
 from idbg.schema import strict_json
 from idbg.schema.attribution import KernelAttribution, StageError
-from idbg.schema.diff import (
-    LARGEST,
-    DiffReport,
-    FormDiff,
-    TensorDiff,
-    Variance,
-)
+from idbg.schema.diff import LARGEST, DiffReport, FormDiff, KernelError, TensorDiff, Variance
 from idbg.schema.remarks import NoFloat64, Remark
+from idbg.schema.steps import TrainingSteps
 from idbg.views import remarks, steps
 from idbg.views.blame import blame_sentence, faithful_to
 from idbg.views.criteria import because
@@ -62,66 +60,56 @@ def to_json(report: DiffReport, *, indent: int = 2) -> str:
 
 def as_json(report: DiffReport) -> dict[str, JsonValue]:
     """The same as JSON's own types."""
-    json: dict[str, JsonValue] = {
-        "schema": SCHEMA,
-        "blame": blame_sentence(report),
-        "not_judged": report.not_judged,
-        **_json_object(report),
-    }
-    json["kernels"] = _json_kernels(report)
-    if report.steps is not None:
-        json["steps"] = {"said": steps.sentence(report.steps, report.test), **_json_object(report.steps)}
-    return json
-
-
-def _json_object(record: msgspec.Struct) -> dict[str, JsonValue]:
-    plain = _plain(record)
+    plain = _plain(report, report)
     assert isinstance(plain, dict)
-    return plain
+    return {"schema": SCHEMA, "blame": plain["blame"], **plain}
 
 
-def _json_kernels(report: DiffReport) -> list[JsonValue]:
-    """The launches, each with the wrong stage whose graph it computes as it should."""
-    kernels: list[JsonValue] = []
-    for kernel in report.kernels:
-        stage = faithful_to(kernel, report)
-        kernels.append({**_json_object(kernel), "faithful_to": stage.stage if stage else None})
-    return kernels
-
-
-def _plain(value: object) -> JsonValue:
-    """The record as JSON's own types, with no key left out."""
+def _plain(value: object, report: DiffReport) -> JsonValue:
+    """The record as JSON's own types, with no key left out and what is computed of it."""
     if isinstance(value, Remark):
         return remarks.sentence(value)
     if isinstance(value, NoFloat64):
         return remarks.no_float64(value)
     if isinstance(value, msgspec.Struct):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
-        fields = {key: _plain(getattr(value, name)) for name, key in names}
-        return fields | _sentences(value)
+        fields = {key: _plain(getattr(value, name), report) for name, key in names}
+        return fields | {each.key: each.value(value, report) for each in COMPUTED if isinstance(value, each.record)}
     if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
+        return [_plain(each, report) for each in value]
     if isinstance(value, float):
         return value if isfinite(value) and value < LARGEST else "inf" if value == LARGEST else str(value)
     assert value is None or isinstance(value, (str, int))
     return value
 
 
-def _sentences(record: msgspec.Struct) -> dict[str, JsonValue]:
-    """What is said of a record beside its fields, or in their place."""
-    match record:
-        case Variance():
-            return {"deterministic": record.deterministic}
-        case TensorDiff():
-            return {"note": remarks.tensor_note(record), "because": because(record)}
-        case KernelAttribution():
-            return {"sentence": attributions.sentence(record)}
-        case StageError():
-            return {"reason": remarks.sentence(record.reason)}
-        case FormDiff():
-            return {"said": remarks.form_sentence(record)}
-        case _:
-            return {}
+def _faithful_to(kernel: KernelError, report: DiffReport) -> str | None:
+    stage = faithful_to(kernel, report)
+    return stage.stage if stage else None
+
+
+class Computed(NamedTuple):
+    """A key that is written beside the fields of a record, or in the place of one."""
+
+    record: type[msgspec.Struct]
+    key: str
+    type: object
+    value: Callable[[Any, DiffReport], JsonValue]
+    """Of the record, and of the comparison that it is in."""
+
+
+COMPUTED = (
+    Computed(DiffReport, "blame", str, lambda report, _: blame_sentence(report)),
+    Computed(DiffReport, "not_judged", str, lambda report, _: report.not_judged),
+    Computed(FormDiff, "said", str, lambda form, _: remarks.form_sentence(form)),
+    Computed(KernelAttribution, "sentence", str, lambda found, _: attributions.sentence(found)),
+    Computed(KernelError, "faithful_to", str | None, _faithful_to),
+    Computed(StageError, "reason", str, lambda stage, _: remarks.sentence(stage.reason)),
+    Computed(TensorDiff, "note", str, lambda diff, _: remarks.tensor_note(diff)),
+    Computed(TensorDiff, "because", str, lambda diff, _: because(diff)),
+    Computed(TrainingSteps, "said", str, lambda training, report: steps.sentence(training, report.test)),
+    Computed(Variance, "deterministic", bool, lambda output, _: output.deterministic),
+)
 
 
 def summary(report: DiffReport, to_ask: str = "") -> str:

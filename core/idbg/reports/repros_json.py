@@ -3,16 +3,12 @@
 Every key is always there; what is not known is null, "" or an empty list.
 """
 
-from typing import Literal
-
-import msgspec
-
-from idbg.schema.programs import Failure, Program, Target
 from idbg.schema.repros import Minified, Signature
 from idbg.schema.runs import Run
 from idbg.schema.session_repros import SessionRepro
 from idbg.schema.strict_json import like
 from idbg.schema.violations import Violation
+from idbg.schema.written import Written, keys_of, written
 from idbg.views.repros import result_words, signature_words, sought_words, status_words, tried_words
 
 MINIFY, REPROS = "idbg.minify/1", "idbg.repros/1"
@@ -31,59 +27,45 @@ class FoundReport(Minified, frozen=True, kw_only=True, omit_defaults=False):
     signature: SignatureReport
 
 
-class ReproReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One script of a session; `age` in seconds, as the report was made."""
+@keys_of(
+    SessionRepro,
+    "run origin what rule=sought.rule node stage status said path reproduced exit_status=status printed seconds at "
+    "stopped error=failure found",
+)
+class ReproReport(Written, frozen=True):
+    """One script of a session; `at` in seconds since the epoch."""
 
-    run: int
-    origin: Literal["written", "minified", "strict", "kernel"]
     what: str
-    rule: str
     node: str
     stage: str
     status: str
     said: str
-    path: str
-    reproduced: bool | None
-    exit_status: int | None
-    printed: str
-    seconds: float
-    at: float
-    stopped: bool
-    error: Failure | None
     found: FoundReport | None
 
 
-class MinifyReport(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(Run, "schema program target verdict repro")
+class MinifyReport(Written, frozen=True):
     """`idbg minify`: the program, the target, and the search; `repro` is null where nothing fails."""
 
     schema: str
-    program: Program
-    target: Target
-    verdict: str
     repro: ReproReport | None
 
 
-class NumberedViolation(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(
+    Violation,
+    "number rule severity stage=node.graph.stage frame=node.graph.frame node=node.name found wanted file line",
+)
+class NumberedViolation(Written, frozen=True):
     """One violation by the number that `--violation` takes."""
 
     number: int
-    rule: str
-    severity: str
-    stage: str
-    frame: str
-    node: str
-    found: str
-    wanted: str
-    file: str
-    line: int
 
 
-class ReprosReport(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(Run, "schema program target violations repros repro")
+class ReprosReport(Written, frozen=True):
     """`idbg repro`: a session's violations and repros, or, with `repro`, the one that was written."""
 
     schema: str
-    program: Program
-    target: Target
     violations: list[NumberedViolation]
     repros: list[ReproReport]
     repro: ReproReport | None
@@ -91,16 +73,16 @@ class ReprosReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def minify_report(run: Run, repro: SessionRepro | None) -> MinifyReport:
     """The report of a search in a run; of None, that nothing fails."""
-    return like(MinifyReport, run, schema=MINIFY, repro=None if repro is None else repro_report(repro))
+    return written(MinifyReport, run, schema=MINIFY, repro=None if repro is None else repro_report(repro))
 
 
 def repros_report(run: Run, repros: list[SessionRepro], repro: SessionRepro | None = None) -> ReprosReport:
     """The report of a session whose last run this is."""
-    return like(
+    return written(
         ReprosReport,
         run,
         schema=REPROS,
-        violations=[_violation(number, each) for number, each in enumerate(run.violations, 1)],
+        violations=[written(NumberedViolation, each, number=at) for at, each in enumerate(run.violations, 1)],
         repros=[repro_report(each) for each in repros],
         repro=None if repro is None else repro_report(repro),
     )
@@ -109,17 +91,14 @@ def repros_report(run: Run, repros: list[SessionRepro], repro: SessionRepro | No
 def repro_report(repro: SessionRepro) -> ReproReport:
     """One script of a session that is over."""
     node, status = repro.sought.node, status_words(repro, live=False)
-    return like(
+    return written(
         ReproReport,
         repro,
         what=sought_words(repro.sought),
-        rule=repro.sought.rule,
         node=node.name if node else "",
         stage=node.graph.stage if node else "",
         status=status,
         said=tried_words(repro) if repro.ended else status,
-        exit_status=repro.status,
-        error=repro.failure,
         found=_found(repro.minified),
     )
 
@@ -129,8 +108,3 @@ def _found(found: Minified | None) -> FoundReport | None:
         return None
     signature = like(SignatureReport, found.signature, said=signature_words(found.signature))
     return like(FoundReport, found, signature=signature, said=result_words(found))
-
-
-def _violation(number: int, violation: Violation) -> NumberedViolation:
-    graph, node = violation.node.graph, violation.node.name
-    return like(NumberedViolation, violation, number=number, stage=graph.stage, frame=graph.frame, node=node)

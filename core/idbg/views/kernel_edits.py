@@ -9,16 +9,14 @@ import msgspec
 
 from idbg.format.amounts import counted, duration, elapsed, figure, share
 from idbg.format.glyphs import MARKS, VERDICT_SIGNS
-from idbg.schema.bench import Direction
 from idbg.schema.code import Kernel
 from idbg.schema.diff import TensorDiff
 from idbg.schema.events import KernelEditing
 from idbg.schema.graphs import Part
 from idbg.schema.kernel_edits import ORIGINAL, EditVerdict, KernelEdit, TimeChange
-from idbg.schema.programs import Failure
 from idbg.schema.programs import Verdict as RunVerdict
 from idbg.schema.runs import Run
-from idbg.schema.strict_json import like
+from idbg.schema.written import Written, keys_of, written
 from idbg.views.kernel_times import TRUSTED
 from idbg.views.tensors import worst_words
 from idbg.views.tree import VERDICT_TONES, Cell, Column, Refs, Row, Section, Table, Tone, Verdict, Words, words
@@ -46,41 +44,34 @@ _OUTPUTS = 3  # that are wrong, named
 _LEAST_P = 1e-6
 
 
-class TimeReport(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(TimeChange, "original_us edited_us ratio p direction runs")
+class TimeReport(Written, frozen=True):
     """Medians in microseconds, the edited one over the original one, and what that says of these samples."""
 
     original_us: float
     edited_us: float
-    ratio: float
-    p: float
-    direction: Direction
     runs: int
 
 
-class VersionReport(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(
+    KernelEdit,
+    "frame part name version verdict words diff text max_abs error original_error kernel_time call_time build_s "
+    "seconds failure line",
+)
+class VersionReport(Written, frozen=True):
     """One version of a kernel's source. `max_abs`: by how much the program's outputs differ from the original kernel's.
     `error` and `original_error`: the relative error of the kernel's worst launch against float64, for what the launch
     was given. `kernel_time` is of the kernel's launches in one call, `call_time` of whole calls. `line` of `text` is
     where a failed build has its error (0: in no line). `diff` is unified.
     """
 
-    frame: str
-    part: Part
-    name: str
-    version: int
-    verdict: EditVerdict
     words: str
     diff: str
-    text: str
     max_abs: float | None
     error: float | None
     original_error: float | None
     kernel_time: TimeReport | None
     call_time: TimeReport | None
-    build_s: float | None
-    seconds: float
-    failure: Failure | None
-    line: int
 
 
 def reports(run: Run, only: tuple[str, Part, str] | None = None) -> list[VersionReport]:
@@ -91,7 +82,7 @@ def reports(run: Run, only: tuple[str, Part, str] | None = None) -> list[Version
 def report(edit: KernelEdit, kernel: Kernel | None) -> VersionReport:
     """One version, with its diff from the kernel of the run."""
     times = edit.times
-    return like(
+    return written(
         VersionReport,
         edit,
         words="; ".join(sentences(edit)),
@@ -136,7 +127,7 @@ def _kernel(run: Run, edit: KernelEdit) -> Kernel | None:
 
 
 def _time(change: TimeChange) -> TimeReport:
-    return like(
+    return written(
         TimeReport,
         change,
         original_us=1e3 * change.original.median,

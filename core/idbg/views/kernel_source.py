@@ -9,6 +9,7 @@ from idbg.format.spelling import did_you_mean
 from idbg.schema.code import Kernel
 from idbg.schema.errors import BadInput
 from idbg.schema.graphs import Part
+from idbg.schema.kernel_edits import KernelEdit
 from idbg.schema.runs import Run
 from idbg.schema.strict_json import like
 from idbg.views import kernel_edits
@@ -54,11 +55,11 @@ def kernel_source(run: Run, name: str = "", version: int | None = None) -> Kerne
         return KernelSource(run=run.number, kernels=lines)
     found = named(run, name)
     versions = kernel_edits.reports(run, found.key)
-    source = found.source if version is None else _version(versions, found, version).text
+    source = found.source if version is None else _version(run.edits_of(*found.key), found, version).text
     return KernelSource(run=run.number, kernels=lines, kernel=_line(found), source=source, versions=versions)
 
 
-def _version(versions: list[VersionReport], kernel: Kernel, wanted: int) -> VersionReport:
+def _version(versions: list[KernelEdit], kernel: Kernel, wanted: int) -> KernelEdit:
     for each in versions:
         if each.version == wanted:
             return each

@@ -13,7 +13,7 @@ from idbg.format.verdicts import process_outcome, verdict_words
 from idbg.schema.processes import ProcessReport
 from idbg.schema.programs import Verdict
 from idbg.schema.runs import Run, worst
-from idbg.schema.strict_json import like
+from idbg.schema.strict_json import like, picked
 from idbg.schema.summaries import SessionSummary
 from idbg.views.tree import VERDICT_TONES, Cell, Column, Row, Section, Table, Tone, Words, words
 from idbg.views.tree import Verdict as TreeVerdict
@@ -30,11 +30,11 @@ class ProcessOverview(ProcessReport, frozen=True, kw_only=True):
 
     state: str
     looks: Verdict
-    backend: str
-    graphs: int | None
-    kernels: int | None
-    breaks: int | None
-    seconds: float | None
+    backend: str = ""
+    graphs: int | None = None
+    kernels: int | None = None
+    breaks: int | None = None
+    seconds: float | None = None
 
 
 def overview(process: ProcessReport, summary: SessionSummary | None) -> ProcessOverview:
@@ -49,11 +49,7 @@ def overview(process: ProcessReport, summary: SessionSummary | None) -> ProcessO
         verdict=verdict,
         said=said,
         looks=summary.looks if summary and verdict == summary.verdict else verdict,
-        backend=summary.backend if summary else "",
-        graphs=summary.graphs if summary else None,
-        kernels=summary.kernels if summary else None,
-        breaks=summary.breaks if summary else None,
-        seconds=summary.seconds if summary else None,
+        **(picked(summary, "backend graphs kernels breaks seconds") if summary else {}),
     )
 
 

@@ -8,9 +8,9 @@ from idbg.format.amounts import counted
 from idbg.format.spelling import did_you_mean
 from idbg.schema.code import CompilerStage
 from idbg.schema.errors import BadInput
-from idbg.schema.graphs import GraphId, NodeId, Part
+from idbg.schema.graphs import NodeId
 from idbg.schema.runs import Run
-from idbg.schema.strict_json import like
+from idbg.schema.written import Written, keys_of, written
 from idbg.views.tree import NO_OPTIONS, Cell, Column, Options, Refs, Row, Section, Table, words
 
 TITLE = "Stages of other compilers"
@@ -40,19 +40,10 @@ class StageLink(msgspec.Struct, frozen=True):
     nodes: tuple[str, ...]
 
 
-class StageReport(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(CompilerStage, "compiler name frame part language origin size binary file graph links text")
+class StageReport(Written, frozen=True):
     """One stage. `text` is empty where it is in `file` of the session's folder, and of a `binary`."""
 
-    compiler: str
-    name: str
-    frame: str
-    part: Part
-    language: str
-    origin: str
-    size: int
-    binary: bool
-    file: str
-    graph: GraphId | None
     links: list[StageLink]
     text: str
 
@@ -125,7 +116,7 @@ def as_json(run: Run) -> list[StageReport]:
 
 
 def _report(stage: CompilerStage, text: str) -> StageReport:
-    return like(StageReport, stage, links=[StageLink(*each) for each in stage.links], text=text)
+    return written(StageReport, stage, links=[StageLink(*each) for each in stage.links], text=text)
 
 
 def listing(run: Run, stage: CompilerStage | None = None, text: str = "", note: str = "") -> StageListing:
@@ -151,16 +142,14 @@ def named(run: Run, name: str) -> CompilerStage:
     raise BadInput(what, hint=hint if names else NOTHING)
 
 
-def text_lines(found: StageListing) -> Iterator[str]:
-    """The text of the requested stage, under a line that says whose it is; a linked line ends with its nodes."""
-    stage = found.stage
-    assert stage is not None
+def text_lines(stage: CompilerStage, text: str, note: str) -> Iterator[str]:
+    """The text of the stage, under a line that says whose it is; a linked line ends with its nodes."""
     where = f", frame {stage.frame} {stage.part}".rstrip() if stage.frame else ""
-    yield f"{stage.compiler}: {stage.name}{where}; {ORIGINS[stage.origin]}" + (f"; {found.note}" if found.note else "")
+    yield f"{stage.compiler}: {stage.name}{where}; {ORIGINS[stage.origin]}" + (f"; {note}" if note else "")
     yield (
         f"its links name nodes of the {stage.graph.stage} graph" if stage.graph else "its lines are not linked to nodes"
     )
     yield ""
-    nodes = {link.line: ", ".join(link.nodes) for link in stage.links}
-    for number, line in enumerate(stage.text.split("\n") if stage.text else (), 1):
+    nodes = {line: ", ".join(names) for line, names in stage.links}
+    for number, line in enumerate(text.split("\n") if text else (), 1):
         yield f"{line}   ← {nodes[number]}" if number in nodes else line

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from idbg.render.text import text as as_text
@@ -137,7 +138,7 @@ def test_the_page_and_the_json_of_a_session_have_them():
     page = str(kernels.section(session))
     assert "Edited kernels" in page and "version 1" in page and "+// faster" in page
     (written,) = session_report(session).runs
-    assert [(edit.name, edit.version) for edit in written.edits] == [(KERNEL.name, 1)]
+    assert [(edit["name"], edit["version"]) for edit in to_builtins(written.edits)] == [(KERNEL.name, 1)]
 
 
 def test_an_error_of_the_build_stands_at_its_line_of_the_file():

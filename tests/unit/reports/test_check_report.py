@@ -4,6 +4,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,16 +108,16 @@ def test_a_rule_about_graphs_that_are_not_checked_is_named() -> None:
 def test_padding_and_partitions_are_summed_over_all_graphs() -> None:
     found = checked(PADS + NO_MATMUL)
     (only,) = found.accelerators
-    (report,) = check_json.check_report(found).accelerators
-    assert report.waste_percent == pytest.approx(100 * only.waste.wasted_bytes / only.waste.nbytes)
-    assert report.wasted_bytes > 0
+    (report,) = encoded(found)["accelerators"]
+    assert report["waste_percent"] == pytest.approx(100 * only.waste.wasted_bytes / only.waste.nbytes)
+    assert report["wasted_bytes"] > 0
     matmuls = [
         [node.name for node in graph.nodes if re.match(r"aten\.(mm|addmm)\.", node.target)] for graph in found.graphs
     ]
     alone = [partition(graph, names) for graph, names in zip(found.graphs, matmuls, strict=True)]
-    assert report.partitions == sum(each.count for each in alone)
-    assert report.crossing_bytes == sum(each.bytes for each in alone) > 0
-    assert report.host_nodes == sum(map(len, matmuls)) > 0
+    assert report["partitions"] == sum(each.count for each in alone)
+    assert report["crossing_bytes"] == sum(each.bytes for each in alone) > 0
+    assert report["host_nodes"] == sum(map(len, matmuls)) > 0
 
 
 def test_peak_memory_is_that_of_the_largest_graph() -> None:
@@ -143,13 +144,13 @@ def test_the_best_change_is_none_where_nothing_falls_back() -> None:
 
 
 def test_what_it_would_take_is_told_for_each_rule() -> None:
-    (told,) = check_json.check_report(checked(FLOAT16 + PADS + SLOW)).accelerators
-    assert [(each.rule, each.severity, each.off) for each in told.relaxations] == [
+    (told,) = encoded(checked(FLOAT16 + PADS + SLOW))["accelerators"]
+    assert [(each["rule"], each["severity"], each["off"]) for each in told["relaxations"]] == [
         ("dtype", "reject", False),
         ("alignment", "pad", False),
     ]
-    assert "float32" in told.relaxations[0].change
-    assert told.relaxations[0].count == told.rejects > 0
+    assert "float32" in told["relaxations"][0]["change"]
+    assert told["relaxations"][0]["count"] == told["rejects"] > 0
 
 
 def test_all_presets_come_best_first() -> None:
@@ -187,17 +188,17 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path) -> None:
 # --------------------------------------------------------------- JSON
 
 
-def encoded(found: Check) -> dict[str, object]:
+def encoded(found: Check) -> Any:
     def refuse(constant: str) -> None:
         raise AssertionError(f"not strict JSON: {constant}")
 
-    return json.loads(strict_json.formatted(check_json.check_report(found)), parse_constant=refuse)  # type: ignore[no-any-return]
+    return json.loads(strict_json.formatted(check_json.check_report(found)), parse_constant=refuse)
 
 
 def test_the_keys_of_the_issue_are_all_there() -> None:
     told = encoded(checked(PADS + NO_MATMUL + FLOAT16))
     keys = "name verdict rejects fallbacks pads waste_percent peak_bytes partitions violations"
-    (only,) = told["accelerators"]  # type: ignore[misc]
+    (only,) = told["accelerators"]
     assert set(keys.split()) <= set(only)
     assert only["rejects"] + only["fallbacks"] + only["pads"] == len(only["violations"])
 

@@ -35,6 +35,7 @@ def run(args: argparse.Namespace, argv: tuple[str, ...]) -> int:
         return exits.DONE
     stage = stages.named(shown, args.name)
     text, note = text_of(stage, sessions.find(args.session, args.output).absolute())
-    found = stages.listing(shown, stage, text, note)
-    output.report(lambda: found, lambda: "\n".join(stages.text_lines(found)))
+    output.report(
+        lambda: stages.listing(shown, stage, text, note), lambda: "\n".join(stages.text_lines(stage, text, note))
+    )
     return exits.DONE

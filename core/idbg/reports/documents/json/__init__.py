@@ -11,11 +11,12 @@ from idbg.reports.documents import SessionData
 from idbg.reports.repros_json import ReproReport, repro_report
 from idbg.schema import strict_json
 from idbg.schema.bench import Row
-from idbg.schema.events import KernelsTimed
+from idbg.schema.events import KernelsTimed, WorkerStarted
 from idbg.schema.processes import Process, ProcessReport
-from idbg.schema.programs import Machine, Verdict
+from idbg.schema.programs import Verdict
 from idbg.schema.runs import History, Run
-from idbg.schema.strict_json import like
+from idbg.schema.strict_json import like, picked
+from idbg.schema.written import Written, keys_of, written
 from idbg.views import kernel_edits, ranks
 from idbg.views.diagnostics import Diagnostic, changes, diagnostics, last_runs, of_history
 from idbg.views.kernel_edits import VersionReport
@@ -25,13 +26,9 @@ SCHEMA = "idbg.session/1"
 DECISIONS = tuple(name for name in decisions.TYPES if name != "constraints")  # those are the run's violations
 
 
-class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
+@keys_of(WorkerStarted, "torch python devices machine")
+class WorkerReport(Written, frozen=True):
     """With what it ran: `devices` are torch's names; `machine` is null of a session that an older version wrote."""
-
-    torch: str
-    python: str
-    devices: tuple[str, ...]
-    machine: Machine | None
 
 
 class SessionRun(of_run.RunReport, frozen=True, kw_only=True):
@@ -94,11 +91,12 @@ def session_report(session: SessionData) -> SessionReport:
     history = session.history
     numbers = {run.number for run in last_runs(history)}
     found = of_history(history)
-    return SessionReport(
+    return like(
+        SessionReport,
+        history,
         schema=SCHEMA,
         session=session.name,
         idbg=idbg.__version__,
-        process=history.process,
         processes=list(history.processes.values()),
         ranks=_json(None if history.ranks is None else ranks.as_json(history.ranks)),
         verdict=history.verdict if history.runs or history.wrong_rows or history.processes else None,
@@ -107,9 +105,7 @@ def session_report(session: SessionData) -> SessionReport:
         runs=[_run(run, last=run.number in numbers) for run in history.runs.values()],
         repros=[repro_report(each) for each in history.repros],
         rows=list(history.rows),
-        kernels=history.kernels,
         beside=_beside(found, session.other),
-        missing=history.missing,
     )
 
 
@@ -121,16 +117,15 @@ def _beside(found: list[Diagnostic], other: SessionData | None) -> BesideReport 
 
 
 def _worker(history: History) -> WorkerReport | None:
-    return None if history.worker is None else like(WorkerReport, history.worker)
+    return None if history.worker is None else written(WorkerReport, history.worker)
 
 
 def _run(run: Run, *, last: bool) -> SessionRun:
     return like(
         SessionRun,
         of_run.run_report(run),
-        started=run.started,
+        **picked(run, "started torch_settings"),
         last=last,
-        torch_settings=run.torch_settings,
         diagnostics=diagnostics(run),
         diff=_json(None if run.diff is None else diff.as_json(run.diff)),
         edits=kernel_edits.reports(run),

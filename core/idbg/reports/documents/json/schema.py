@@ -8,33 +8,16 @@ from pathlib import Path
 
 import msgspec
 
+from idbg.reports.diff import COMPUTED
+from idbg.reports.diff import SCHEMA as DIFF_SCHEMA
 from idbg.reports.documents.json import DECISIONS, SCHEMA, SessionReport
 from idbg.schema.diff import DiffReport
 
 SHIPPED = Path(__file__).with_name("session-1.schema.json")
 _DIFF = "diff."  # before the names of what a comparison is made of: it is written otherwise than in a run
 _NUMBERS_AS_TEXT = {"enum": ["nan", "inf", "-inf"]}
-# What `idbg.reports.diff` adds to the records
-_ADDED: dict[str, dict[str, object]] = {
-    "DiffReport": {
-        "schema": {"const": "idbg.diff/1"},
-        "blame": {"type": "string"},
-        "float64": {"type": "string"},
-        "not_comparable": {"type": "string"},
-        "not_judged": {"type": "string"},
-        "notes": {"type": "array", "items": {"type": "string"}},
-    },
-    "Criterion": {"why_not": {"type": "string"}},
-    "TensorDiff": {"because": {"type": "string"}, "note": {"type": "string"}},
-    "Variance": {"deterministic": {"type": "boolean"}},
-}
 _WHOLE = ("FoundReport", "KernelCall", "SignatureReport")  # every key is written, although the record has defaults
 _WORDED = ("NoFloat64", "Remark")  # written as sentences
-# and what it adds at one place alone
-_SOMETIMES: dict[str, dict[str, object]] = {
-    "KernelError": {"faithful_to": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
-    "TrainingSteps": {"said": {"type": "string"}, "reason": {"type": "string"}},
-}
 Schema = dict[str, object]
 
 
@@ -84,15 +67,14 @@ def _of_diff() -> Schema:
     _, records = msgspec.json.schema_components([DiffReport], ref_template=f"#/$defs/{_DIFF}{{name}}")
     schemas: Schema = {}
     for name, record in records.items():
-        if name in _WORDED:
-            continue
         held = _any_number_may_be_text(record)
         assert isinstance(held, dict)
         if "properties" in held:
             properties = _properties(held)
-            held["required"] = list(dict.fromkeys((*properties, *_ADDED.get(name, {}))))
-            properties.update(_ADDED.get(name, {}) | _SOMETIMES.get(name, {}))
-        schemas[f"{_DIFF}{name}"] = held
+            computed = {each.key: msgspec.json.schema(each.type) for each in COMPUTED if each.record.__name__ == name}
+            properties.update(computed | ({"schema": {"const": DIFF_SCHEMA}} if name == "DiffReport" else {}))
+            held["required"] = list(properties)
+        schemas[f"{_DIFF}{name}"] = {"type": "string"} if name in _WORDED else held
     return schemas
 
 
