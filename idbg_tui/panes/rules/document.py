@@ -17,7 +17,6 @@ from idbg.accelerators.registry import rules_for
 from idbg.schema.errors import AcceleratorError, BadInput, IdbgError, OutputError
 from idbg.schema.programs import NO_ACCELERATOR, Target
 from idbg.whole_file import write_whole
-from idbg_tui.panes.rules.undo import TOP, Span, UndoHistory
 from idbg_tui.state.state import Rules
 
 
@@ -30,11 +29,10 @@ class Refusal(NamedTuple):
 
 class TakeResult(NamedTuple):
     """The result of a text that others made: a `message` for the user; `contested` where the edits here stay instead,
-    and are to be put in force again. `opened`: it is the first one."""
+    and are to be put in force again."""
 
     message: str = ""
     contested: bool = False
-    opened: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,14 @@ def write_rules(path: Path, text: str) -> None:
 
 
 class RulesDocument:
-    """The one text that every view of the rules edits, with one history of undo.
+    """The one text that every view of the rules edits; the editor has what undo needs.
 
     What it becomes is posted (`unsent`); what others make of it (the file on disk, another accelerator, `$EDITOR`) is
     taken (`take`).
     """
 
     def __init__(self) -> None:
-        self.history = UndoHistory()
+        self.text = ""  # as it stands, valid or not
         self.home = RulesHome()
         self.gone = False  # the user's file was deleted
         self.in_force = ""  # the last text of the session
@@ -116,11 +114,6 @@ class RulesDocument:
         self._empty_warned = False  # the user knows that a save would empty the file
 
     # ---------------------------------------------------------------- what is known
-
-    @property
-    def text(self) -> str:
-        """The text as it stands, valid or not."""
-        return self.history.text
 
     @property
     def edited(self) -> bool:
@@ -155,12 +148,12 @@ class RulesDocument:
 
     # ---------------------------------------------------------------- what comes in
 
-    def take(self, rules: Rules, target: Target, selection: Span = TOP) -> TakeResult:
+    def take(self, rules: Rules, target: Target, *, fresh: bool = False) -> TakeResult:
         """Take the session's text, unless that would overwrite unsaved edits of the same file, and why it refuses it.
 
-        The first text is where undo ends.
+        `fresh`: it is the first text.
         """
-        taken = self._take(rules.text, rules.origin, target, selection)
+        taken = self._take(rules.text, rules.origin, target, fresh=fresh)
         self.refused = Refusal(rules.error, rules.line) if rules.error and rules.text == self.text else None
         try:
             self.warnings = warnings(self.text)
@@ -168,24 +161,20 @@ class RulesDocument:
             self.warnings = ()
         return taken
 
-    def _take(self, text: str, origin: str, target: Target, selection: Span) -> TakeResult:
+    def _take(self, text: str, origin: str, target: Target, *, fresh: bool) -> TakeResult:
         self.in_force = text
         if origin == "editor" and text in self._sent:
             del self._sent[: self._sent.index(text) + 1]
             return TakeResult()
-        fresh, taken = self.history.is_fresh, TakeResult()
+        taken = TakeResult()
         if origin not in ("", "editor"):
             taken = self._from_other_source(text, origin)
             if taken.contested:
                 return taken
         elif fresh and text:
             self.home = home_of_target(target)
-        self.theirs = None
-        if fresh:
-            self.history.open(text)
-        else:
-            self.history.become(text, selection)
-        return taken._replace(opened=fresh)
+        self.theirs, self.text = None, text
+        return taken
 
     def _from_other_source(self, text: str, origin: str) -> TakeResult:
         """Let the text be from there, unless it changed on disk while it has edits here."""
@@ -199,14 +188,13 @@ class RulesDocument:
             self._homes |= {self.text: before, text: self.home}
         return TakeResult(f"edits of {before.label} are one Z away" if left else "")
 
-    def take_theirs(self, selection: Span = TOP) -> bool:
+    def take_theirs(self) -> bool:
         """Put the file's text in the place of the edits, which undo brings back. False if there is none to take."""
         if self.theirs is None:
             return False
-        text, origin = self.theirs
+        self.text, origin = self.theirs
         self.theirs = None
-        self._come_home(home_of(origin, text))
-        self.history.become(text, selection)
+        self._come_home(home_of(origin, self.text))
         return True
 
     def look(self) -> bool:
@@ -262,7 +250,7 @@ class RulesDocument:
         """The user knows that this file would be written over; None: no file."""
         self._confirmed = path
 
-    def save_as(self, typed: str, selection: Span = TOP) -> Path:
+    def save_as(self, typed: str) -> Path:
         """Write a new accelerator, named for its file. Raises IdbgError, with nothing written."""
         path = Path(os.path.expanduser(typed.strip()))
         if not typed.strip():
@@ -278,7 +266,7 @@ class RulesDocument:
         self._confirmed = None
         text = edit.rename(self.text, path.stem)
         write_rules(path, text)
-        self.history.become(text, selection)
+        self.text = text
         self._saved(path)
         return path
 

@@ -32,7 +32,7 @@ class RuleText(PromptingPane):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.document = RulesDocument()
-        self.editor = TomlEditor(self.document.history)
+        self.editor = TomlEditor(self.document)
         self._posting: Timer | None = None
 
     def show_problems(self) -> None:
@@ -52,10 +52,11 @@ class RuleText(PromptingPane):
 
     def take(self, state: State) -> None:
         """Take the text that is in force, unless it would overwrite unsaved edits of the same file."""
-        taken = self.document.take(state.rules, state.target, self.editor.selection)
+        fresh = self.editor.is_fresh
+        taken = self.document.take(state.rules, state.target, fresh=fresh)
         if taken.contested:
             self._post()  # what is shown here stays in force
-        elif taken.opened:
+        elif fresh and self.document.text:
             self.editor.open()
         else:
             self.editor.follow()
@@ -91,7 +92,7 @@ class RuleText(PromptingPane):
 
     def action_take(self) -> None:
         """Show the file's text in the place of the edits; Z brings those back."""
-        if self.document.take_theirs(self.editor.selection):
+        if self.document.take_theirs():
             self.editor.follow()
             self.show_problems()
 
@@ -136,7 +137,7 @@ class RuleText(PromptingPane):
         self.prompt("Save as a new accelerator, named for its file:", suggested, self._save_as, refused)
 
     def _save_as(self, typed: str) -> None:
-        path = self.document.save_as(typed, self.editor.selection)
+        path = self.document.save_as(typed)
         self.editor.follow()
         self._saved(path, f"saved: --accelerator {path} uses it")
 
