@@ -96,6 +96,12 @@ class RuleRows(ItemList[FormRow]):
         self._counts, self._warned = counts, {self.form.at(line) for line in warned}
         self.repaint_changes()
 
+    @property
+    def text_line(self) -> int:
+        """The 1-based line of the cursor's row in the text; the first where the text does not have it."""
+        row = self.chosen
+        return (self.form.line(row) if row else 0) or 1
+
     def select_line(self, line: int) -> None:
         """Put the cursor on the rule that this 1-based line is in."""
         number, key = self.form.at(line)
@@ -111,12 +117,11 @@ class RuleRows(ItemList[FormRow]):
 
     def _lay(self) -> None:
         """Make the rows anew, with the cursor on the row where it was."""
-        rows = rule_form.rows(self.form, self._opened)
         self._names = max((len(rule.name) for rule in self.form.rules), default=0)
         self._severities = max((len(rule.severity) for rule in self.form.rules), default=0)
         summaries = (len(rule_words.summary(rule)) for rule in self.form.rules)
         self._limits = min(max(summaries, default=0), _LIMIT)
-        self.show_items(rows, self.empty)
+        self.show_items(list(rule_form.rows(self.form, self._opened)), self.empty)
 
     def key(self, item: FormRow) -> object:
         return item.place
@@ -232,7 +237,7 @@ class RuleRows(ItemList[FormRow]):
         elif row.choice or isinstance(getattr(row.rule, row.key), bool):
             self.post_message(Flash("space switches it"))
         elif has_globs(row.rule, row.key) and len(spelled(row.rule, row.key)) > _TYPED:
-            self.post_message(self.LineRequest(max(self.form.line(row), 1)))
+            self.post_message(self.LineRequest(self.text_line))
         elif self.wrong:
             self.action_switch()  # which says why nothing can be written
         else:

@@ -7,7 +7,7 @@ import pytest
 from idbg.accelerators.registry import PRESETS
 from idbg.schema.events import RulesEdited, RulesRefused
 from idbg_tui.messages import EditorRequest, Flash
-from idbg_tui.panes.rules import text as rules_text
+from idbg_tui.panes.rules import pane as rules_pane
 from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.state import queries
 from tests.harness.pane_host import RULES
@@ -37,7 +37,7 @@ async def test_a_burst_of_keys_is_posted_once_when_it_is_over(bench: Bench, monk
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
         with monkeypatch.context() as longer:
-            longer.setattr(rules_text, "_DEBOUNCE", 600.0)  # than a busy machine takes for the keys
+            longer.setattr(rules_pane, "_DEBOUNCE", 600.0)  # than a busy machine takes for the keys
             await pilot.press("g", "enter", "#", "a", "b")
             await pilot.pause(DEBOUNCE)
             assert bench.posted == []
