@@ -74,7 +74,7 @@ class TomlEditor(TextArea):
         self.cursor_blink = False
         self.match_cursor_bracket = False
         self._wrong, self._marked_at = 0, Selection()
-        self._warned: frozenset[int] = frozenset()
+        self._warned: list[int] = []
         self._lexed = "", Lexing("", "")
 
     @property
@@ -162,21 +162,17 @@ class TomlEditor(TextArea):
         """The number of the last line."""
         return self.document.line_count
 
-    def mark_wrong(self, line: int) -> None:
-        """Mark the 1-based line of an error; 0 marks none."""
-        if line != self._wrong:
-            self._wrong, self._marked_at = line, self.selection
-            self.notify_style_update()  # the public way to drop lines that were drawn before
-            self.refresh()
+    def mark(self, wrong: int, warned: list[int]) -> None:
+        """Mark the 1-based line of an error, 0 for none, and those that are valid, and odd."""
+        if (wrong, warned) == (self._wrong, self._warned):
+            return
+        before, self._wrong, self._warned = self._wrong, wrong, warned
+        self.notify_style_update()  # the public way to drop lines that were drawn before
+        self.refresh()
+        if wrong != before:
+            self._marked_at = self.selection
             self._note_place()
             self.call_after_refresh(self.show_wrong)  # its message takes lines of the editor's
-
-    def mark_warned(self, lines: frozenset[int]) -> None:
-        """Mark the 1-based lines that are valid, and odd."""
-        if lines != self._warned:
-            self._warned = lines
-            self.notify_style_update()
-            self.refresh()
 
     def _shows_wrong(self) -> bool:
         """Whether the user has not moved the cursor since the line of an error was marked."""
@@ -203,7 +199,7 @@ class TomlEditor(TextArea):
 
     def _note_place(self) -> None:
         """The cursor's line has a background of its own, which would hide that of an error."""
-        self.set_class(self.cursor_location[0] + 1 == self._wrong, "-at-error")
+        self.set_class(self.number == self._wrong, "-at-error")
 
     def on_text_area_selection_changed(self) -> None:
         self._note_place()
@@ -216,10 +212,9 @@ class TomlEditor(TextArea):
         for start, end, look in self._lexed[1].spans(line_index):
             style = self.get_component_rich_style(f"editor--look-{look}")
             text.stylize(Style(color=style.color, bold=style.bold), start, end)
-        if line_index + 1 == self._wrong:
-            text.stylize(Style(bgcolor=self.get_component_rich_style("editor--wrong").bgcolor))
-        elif line_index + 1 in self._warned:
-            text.stylize(Style(bgcolor=self.get_component_rich_style("editor--warned").bgcolor))
+        mark = "wrong" if line_index + 1 == self._wrong else "warned" if line_index + 1 in self._warned else ""
+        if mark:
+            text.stylize(Style(bgcolor=self.get_component_rich_style(f"editor--{mark}").bgcolor))
         return text
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -259,13 +254,13 @@ class TomlEditor(TextArea):
         self._apply(self._step(up))
 
     def action_switch(self) -> None:
-        self._apply(toggle(self.text, self.cursor_location[0] + 1))
+        self._apply(toggle(self.text, self.number))
 
     def action_copy_line(self) -> None:
         self.post_message(CopyRequest(self.document.get_line(self.cursor_location[0]), "1 line"))
 
     def _step(self, up: object) -> TextEdit | None:
-        return step(self.text, self.cursor_location[0] + 1, up=bool(up))
+        return step(self.text, self.number, up=bool(up))
 
     def _apply(self, change: TextEdit | None) -> None:
         if change is not None:

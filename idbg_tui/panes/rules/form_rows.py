@@ -180,38 +180,34 @@ class RuleRows(ItemList[FormRow]):
 
     # ---------------------------------------------------------------- what keys do
 
-    def _changed(self, action: str, row: FormRow) -> str | None:
-        """The text that an action makes of a row; None where it changes nothing. Raises AcceleratorError."""
-        if self.wrong:
-            hint = "] goes there, Z takes the last edit back"
-            raise AcceleratorError(f"line {self.wrong} of the text has a mistake", hint=hint)
-        return _CHANGES[action][0](self.form, row)
+    def _changed(self, action: str, row: FormRow) -> str | Flash:
+        """The text that an action makes of a row; where there is none, why."""
+        change, unchanged = _CHANGES[action]
+        try:
+            if self.wrong:
+                hint = "] goes there, Z takes the last edit back"
+                raise AcceleratorError(f"line {self.wrong} of the text has a mistake", hint=hint)
+            text = change(self.form, row)
+        except AcceleratorError as error:
+            return Flash(error.in_one_line, "error")
+        return text if text is not None else Flash(unchanged.format(rule=row.rule.name))
 
     def why_off(self, action: str) -> str:
         """Why an action changes nothing where the cursor is; "" where it does, and of others."""
-        if action not in _CHANGES or (row := self.chosen) is None:
-            return ""
-        try:
-            return "" if self._changed(action, row) is not None else _unchanged(action, row)
-        except AcceleratorError as error:
-            return error.in_one_line
+        row = self.chosen
+        changed = self._changed(action, row) if action in _CHANGES and row is not None else ""
+        return changed.text if isinstance(changed, Flash) else ""
 
     def _change(self, action: str) -> bool:
         """Put the text in force that an action makes; flash why not where there is none."""
         row = self.chosen
-        if row is None:
-            return False
-        try:
-            text = self._changed(action, row)
-        except AcceleratorError as error:
-            self.post_message(Flash(error.in_one_line, "error"))
-            return False
-        if text is None:
-            self.post_message(Flash(_unchanged(action, row)))
-            return False
-        self._edit(text)
-        self.show_text(text)
-        return True
+        changed = self._changed(action, row) if row is not None else None
+        if isinstance(changed, str):
+            self._edit(changed)
+            self.show_text(changed)
+        elif changed is not None:
+            self.post_message(changed)
+        return isinstance(changed, str)
 
     def action_switch(self) -> None:
         self._change("switch")
@@ -260,10 +256,8 @@ class RuleRows(ItemList[FormRow]):
         row = self.chosen
         if row is None:
             return
-        inner = bool(row.choice) or (row.rule.name, row.key) in self._opened
-        if row.key and not inner:
-            row = FormRow(row.number, row.rule)
-        self._fold(FormRow(row.number, row.rule, row.key), unfold=False)
+        key = row.key if row.choice or (row.rule.name, row.key) in self._opened else ""
+        self._fold(FormRow(row.number, row.rule, key), unfold=False)
 
     def _fold(self, row: FormRow, *, unfold: bool) -> None:
         place = row.rule.name, row.key
@@ -279,10 +273,6 @@ class RuleRows(ItemList[FormRow]):
         row = self.chosen
         if row is not None and (row.number, "") in self.form.lines:
             self.post_message(CopyRequest(edit.rule_text(self.form.text, row.number), "the rule"))
-
-
-def _unchanged(action: str, row: FormRow) -> str:
-    return _CHANGES[action][1].format(rule=row.rule.name)
 
 
 def _change(count: Count) -> str:

@@ -175,9 +175,8 @@ class RulesPane(PromptingPane, SearchablePane):
         if state.versions.rules != self._rules_seen:
             self._rules_seen = state.versions.rules
             self._take(state)
-            refused = self.document.refused
-            self.editor.mark_wrong(refused.line if refused else 0)
-            self.editor.mark_warned(frozenset(warning.line for warning in self.document.warnings))
+            refused, warned = self.document.refused, [warning.line for warning in self.document.warnings]
+            self.editor.mark(refused.line if refused else 0, warned)
             self._show_problems()
             self.form.show_text(self.document.text)
         seen = (state.versions.rules, tuple(map(id, queries.level(state))))
@@ -261,15 +260,15 @@ class RulesPane(PromptingPane, SearchablePane):
     def _take(self, state: State) -> None:
         """Take the text that is in force, unless it would overwrite unsaved edits of the same file."""
         fresh = self.editor.is_fresh
-        taken = self.document.take(state.rules, state.target, fresh=fresh)
-        if taken.contested:
-            self._post()  # what is shown here stays in force
-        elif fresh and self.document.text:
+        message = self.document.take(state.rules, state.target, fresh=fresh)
+        if fresh and self.document.text:
             self.editor.open()
         else:
             self.editor.follow()
-        if taken.message:
-            self.post_message(Flash(taken.message))
+        if self._posting is None:
+            self._post()  # edits that were not overwritten stay in force
+        if message:
+            self.post_message(Flash(message))
 
     def _look(self) -> None:
         """Say it once the user's file is gone, or there again."""
@@ -429,7 +428,7 @@ class RulesPane(PromptingPane, SearchablePane):
         self._prompt_path()
 
     def _prompt_path(self, refused: str = "", confirmed: Path | None = None) -> None:
-        self.document.confirm(confirmed)
+        self.document.confirmed = confirmed
         suggested = f"./{self.document.home.new_path}"
         self.prompt("Save as a new accelerator, named for its file:", suggested, self._save_as, refused)
 

@@ -6,7 +6,7 @@ import pytest
 
 from idbg.schema.errors import AcceleratorError, BadInput
 from idbg.schema.programs import Target
-from idbg_tui.panes.rules.document import RulesDocument, TakeResult
+from idbg_tui.panes.rules.document import RulesDocument
 from idbg_tui.state.state import Rules
 from tests.harness.pane_host import RULES
 
@@ -24,7 +24,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opened(origin: str) -> RulesDocument:
     document = RulesDocument()
-    assert document.take(Rules(RULES, origin), TARGET, fresh=True) == TakeResult()
+    assert document.take(Rules(RULES, origin), TARGET, fresh=True) == ""
     return document
 
 
@@ -42,7 +42,7 @@ def test_an_edit_is_sent_once_and_known_when_it_comes_back() -> None:
     edit(document, FOUR)
     assert document.unsent() == FOUR and document.unsent() is None
     edit(document, "# more\n" + FOUR)
-    assert document.take(Rules(FOUR, "editor"), TARGET) == TakeResult()
+    assert document.take(Rules(FOUR, "editor"), TARGET) == ""
     assert document.text == "# more\n" + FOUR, "what was typed meanwhile stays"
     assert (document.in_force, document.edited) == (FOUR, True)
 
@@ -83,7 +83,8 @@ def test_a_file_that_changed_on_disk_waits_while_it_has_edits_here(mine: Path) -
     edit(document, "# mine\n" + RULES)
     assert document.unsent() == document.text
     document.take(Rules(document.text, "editor"), TARGET)
-    assert document.take(Rules(FOUR, str(mine)), TARGET).contested
+    theirs = Rules(FOUR, str(mine))
+    assert document.take(theirs, TARGET) == "" and document.theirs is theirs
     assert document.text == "# mine\n" + RULES and "L loads the file's text" in document.problems()[0]
     assert document.unsent() == document.text, "the edits are put in force again"
     assert document.take_theirs() and not document.take_theirs()
@@ -94,7 +95,7 @@ def test_undo_goes_home_to_the_accelerator_that_a_pick_left(mine: Path) -> None:
     document = opened("small")
     edit(document, FOUR)
     other = RULES.replace("small", "mine")
-    assert document.take(Rules(other, str(mine)), TARGET).message == "edits of small are one Z away"
+    assert document.take(Rules(other, str(mine)), TARGET) == "edits of small are one Z away"
     assert (document.home.name, document.edited) == ("mine.toml", False)
     edit(document, FOUR)
     assert (document.home.label, document.text, document.edited) == ("small", FOUR, True)
@@ -138,7 +139,7 @@ def test_a_new_accelerator_is_named_for_its_file_and_replaces_another_only_when_
     document = opened("small")
     with pytest.raises(BadInput, match="is there already"):
         document.save_as("mine")
-    document.confirm(None)
+    document.confirmed = None
     with pytest.raises(BadInput, match="is there already"):
         document.save_as("mine")
     assert document.save_as("mine") == Path("mine.toml")
