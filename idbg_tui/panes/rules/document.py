@@ -218,10 +218,7 @@ class RulesDocument:
 
     def save(self) -> Path:
         """Write the text to `save_path`. Raises OutputError; then nothing has changed."""
-        path = self.save_path
-        write_rules(path, self.text)
-        self._saved(path)
-        return path
+        return self._write(self.save_path, self.text)
 
     def save_as(self, typed: str) -> Path:
         """Write a new accelerator, named for its file. Raises IdbgError, with nothing written."""
@@ -237,16 +234,15 @@ class RulesDocument:
             self.confirmed = path
             raise BadInput(f"{path} is there already", hint="enter again writes over it")
         self.confirmed = None
-        text = edit.rename(self.text, path.stem)
+        return self._write(path, edit.rename(self.text, path.stem))
+
+    def _write(self, path: Path, text: str) -> Path:
         write_rules(path, text)
         self.text = text
-        self._saved(path)
-        return path
-
-    def _saved(self, path: Path) -> None:
         if self.home.origin and not self.home.is_file(str(path)):
             self._bases[path.absolute()] = self.base
         self._come_home(home_of(str(path), self.text))
         if self.text in self._homes:
             self._homes[self.text] = self.home
         self.theirs = None
+        return path

@@ -108,12 +108,12 @@ class RuleRows(ItemList[FormRow]):
         ours = [at for at, row in enumerate(self.items) if row.number == number and row.key in ("", key)]
         self.place_cursor(ours[-1 if key else 0] if ours else 0)
 
-    def select_new(self, number: int) -> None:
-        """Open a rule and put the cursor on it."""
-        if number < len(self.form.rules):
-            self._opened.add((self.form.rules[number].name, ""))
-            self._lay()
-            self.place_cursor(next(at for at, row in enumerate(self.items) if row.number == number))
+    def select_last(self) -> None:
+        """Open the last rule that is written, and put the cursor on it."""
+        rule = self.form.rules[edit.count(self.form.text) - 1]
+        self._opened.add((rule.name, ""))
+        self._lay()
+        self.place_cursor(self._place_of((rule.name, "", "")))
 
     def _lay(self) -> None:
         """Make the rows anew, with the cursor on the row where it was."""

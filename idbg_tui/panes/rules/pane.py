@@ -373,13 +373,10 @@ class RulesPane(PromptingPane, SearchablePane):
         self.app.push_screen(Picker("Kind of the new rule", listed, ""), add)
 
     def _add(self, kind: str) -> None:
-        edit.checked(self.document.text)
-        self.editor.become(edit.add_new(self.document.text, kind))
-        form = rule_form.read(self.document.text)
-        number = max(number for number, key in form.lines if not key)
+        self.editor.become(edit.add_new(edit.checked(self.document.text), kind))
         self.form.show_text(self.document.text)
-        self.form.select_new(number)
-        self.editor.go_to(form.lines[number, ""])
+        self.form.select_last()
+        self.editor.go_to(self.form.text_line)
         self._show_about()
 
     def _current_line(self) -> int:
