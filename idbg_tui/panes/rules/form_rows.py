@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -156,7 +155,7 @@ class RuleRows(ItemList[FormRow]):
             sign += f"{rule.severity:{self._severities}} "
             room -= self._severities + 1
         start = [*start, (sign, "dim" if dim else rule.severity)]
-        return [*start, (_filled(rule_words.summary(rule), room) + " ", "dim" if dim else ""), *end]
+        return [*start, (fit(clip(rule_words.summary(rule), room), room) + " ", "dim" if dim else ""), *end]
 
     def _count(self, row: FormRow) -> Pieces:
         """ " 12 +3 -1": right-aligned, what changed in columns of its own where anything did."""
@@ -280,9 +279,3 @@ def _change(count: Count) -> str:
     words = [f"+{count.came:,}"] if count.came else []
     words += [f"-{count.went:,}"] if count.went else []
     return "".join(f" {word}" for word in words)
-
-
-def _filled(text: str, width: int) -> str:
-    """A sentence in exactly `width` cells."""
-    text = clip(text, max(width, 0))
-    return text + " " * (width - cell_len(text))
