@@ -284,8 +284,8 @@ _OFF = "\nenabled = false"
 
 def step(text: str, line: int, *, up: bool) -> TextEdit | None:
     """The next (or previous) value of the key on this 1-based line; None where the line has no such value."""
-    here = list(places(text))
-    place = next((place for place in here if place.line == line and place.key), None)
+    table = _table_around(text, line)
+    place = next((place for place in table if place.line == line and place.key), None)
     if place is None:
         return None
     spelled = text[place.start : place.end]
@@ -293,7 +293,8 @@ def step(text: str, line: int, *, up: bool) -> TextEdit | None:
         value: object = tomllib.loads(f"v = {spelled}")["v"]
     except (ValueError, RecursionError):
         return None
-    new = stepped(_kind_around(text, here, place), place.key, value, up=up)
+    kind = next((text[other.start : other.end] for other in table if other.key == "kind"), "").strip("\"'")
+    new = stepped(kind if place.table == "rules" else "", place.key, value, up=up)
     return None if new == value else TextEdit(place.start, place.end, _respelled(spelled, new))
 
 
@@ -305,9 +306,9 @@ def toggle(text: str, line: int) -> TextEdit | None:
     rule = _table_around(text, line)
     if not rule or rule[0].key or rule[0].table != "rules":
         return None
-    enabled = next((place for place in rule if place.key == "enabled"), None)
-    after = next((place for place in rule if place.key == "kind"), rule[0])
-    end = text.find("\n", after.end)
+    by_key = {place.key: place for place in rule}
+    enabled = by_key.get("enabled")
+    end = text.find("\n", by_key.get("kind", rule[0]).end)
     end = len(text) if end < 0 else end
     if text.startswith(_OFF, end) and text[end + len(_OFF) :][:1] in ("", "\n"):
         return TextEdit(end, end + len(_OFF), "")
@@ -321,13 +322,6 @@ def _respelled(before: str, value: object) -> str:
     if "_" in before and isinstance(value, int):
         return f"{value:_}"
     return f"'{value}'" if before.startswith("'") else toml_text.spelled(value)
-
-
-def _kind_around(text: str, here: list[TomlPlace], place: TomlPlace) -> str:
-    """The kind of the rule that this key is of; "" outside of all rules."""
-    table = (place.table, place.number)
-    spelled = (text[other.start : other.end] for other in here if (*other[:2], other.key) == (*table, "kind"))
-    return next(spelled, "").strip("\"'") if place.table == "rules" else ""
 
 
 def _table_around(text: str, line: int) -> list[TomlPlace]:

@@ -248,7 +248,7 @@ class RulesPane(PromptingPane, SearchablePane):
         row, form = self.form.chosen, self.form.form
         about = self.query_one("#about", Static)
         about.display = self.view == "form" and row is not None and not self.is_summary
-        if row is None:
+        if row is None or not about.display:
             return
         words = rule_words.about(row.rule, row.key, form.text, form.lines.get((row.number, row.key), 0))
         source = rule_words.provenance(row.rule)
@@ -261,12 +261,12 @@ class RulesPane(PromptingPane, SearchablePane):
         """Take the text that is in force, unless it would overwrite unsaved edits of the same file."""
         fresh = self.editor.is_fresh
         message = self.document.take(state.rules, state.target, fresh=fresh)
-        if fresh and self.document.text:
+        if self.document.theirs is state.rules:
+            self._post()  # what is shown here stays in force
+        elif fresh and self.document.text:
             self.editor.open()
         else:
             self.editor.follow()
-        if self._posting is None:
-            self._post()  # edits that were not overwritten stay in force
         if message:
             self.post_message(Flash(message))
 
