@@ -139,7 +139,7 @@ class TomlEditor(TextArea):
             return
         scroll, cursor = self.scroll_offset, self.cursor_location
         change = difference(self.text, self.rules.text)
-        start, end = map(self.document.get_location_from_index, (change.start, change.end))
+        start, end = _location(self.text, change.start), _location(self.text, change.end)
         self.history.checkpoint()
         self.replace(change.text, start, end, maintain_selection_offset=False)
         self.move_cursor(self.clamp_visitable(cursor))  # which ends the step
@@ -265,3 +265,8 @@ class TomlEditor(TextArea):
     def _apply(self, change: TextEdit | None) -> None:
         if change is not None:
             self.become(change.of(self.text))
+
+
+def _location(text: str, index: int) -> tuple[int, int]:
+    """The 0-based row and column of a character."""
+    return text.count("\n", 0, index), index - text.rfind("\n", 0, index) - 1
