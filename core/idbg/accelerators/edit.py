@@ -6,7 +6,6 @@ commands, the environment's variables and the repros all edit by these.
 """
 
 import tomllib
-from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -17,8 +16,6 @@ from idbg.accelerators.values import stepped
 from idbg.constraints import Constraint, kinds
 from idbg.schema.errors import AcceleratorError
 from idbg.schema.graphs import DTYPES
-
-_Edit = Callable[[str, TomlPlace, object], str]
 
 # what a new rule of a kind begins with: it accepts nearly everything, and + and - go from there
 _STARTS: dict[str, dict[str, object]] = {
@@ -45,16 +42,19 @@ def count(text: str) -> int:
 
 def set_key(text: str, number: int, key: str, value: object) -> str:
     """The text with one key of a rule set; one that is not there is added. A list keeps the lines that stay."""
-    places = _places(text, number)
-    place = next((place for place in places if place.key == key), None)
-    header, *keys = places
-    edits: list[_Edit] = [_with_items, _with_value]
-    if place is None:
-        place, edits = next((place for place in keys if place.key == "kind"), header), [_with_line(key)]
+    header, *keys = _places(text, number)
+    by_key, spelled = {place.key: place for place in keys}, toml_text.spelled(value)
+    if place := by_key.get(key):
+        listed = _listed(text[place.start : place.end], value)
+        edits = [] if listed is None else [text[: place.start] + listed + text[place.end :]]
+        edits.append(toml_text.replaced(text, place, spelled))
+    else:
+        place = by_key.get("kind", header)
+        end = text.find("\n", place.end) if "\n" in text[place.end :] else len(text)
+        edits = [f"{text[:end]}\n{key} = {spelled}{text[end:]}"]
     wanted = _meaning(text)
     wanted["rules"][number][key] = _plain(value)
-    for edit in edits:
-        edited = edit(text, place, value)
+    for edited in edits:
         if _means(edited, wanted):
             return edited
     raise AcceleratorError(
@@ -208,28 +208,6 @@ def _means(text: str, wanted: object) -> bool:
         return False
 
 
-def _with_line(key: str) -> _Edit:
-    def edit(text: str, after: TomlPlace, value: object) -> str:
-        end = text.find("\n", after.end) if "\n" in text[after.end :] else len(text)
-        return f"{text[:end]}\n{key} = {toml_text.spelled(value)}{text[end:]}"
-
-    return edit
-
-
-def _with_value(text: str, place: TomlPlace, value: object) -> str:
-    return toml_text.replaced(text, place, toml_text.spelled(value))
-
-
-def _with_items(text: str, place: TomlPlace, value: object) -> str:
-    """The text with the value in place of the old one; of a list of strings, only what comes and goes is touched."""
-    strings = [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else None
-    if strings is not None and len(strings) == len(value):  # type: ignore[arg-type]
-        listed = _listed(text[place.start : place.end], strings)
-        if listed is not None:
-            return text[: place.start] + listed + text[place.end :]
-    return _with_value(text, place, value)
-
-
 def _first(field: msgspec.structs.FieldInfo) -> object:
     """A value to begin with for a key of another package's rule."""
     of_type: dict[object, object] = {int: 1, float: 1.0, str: "", bool: False}
@@ -239,9 +217,11 @@ def _first(field: msgspec.structs.FieldInfo) -> object:
 # ---------------------------------------------------------------- strings of a list
 
 
-def _listed(spelled: str, wanted: Sequence[str]) -> str | None:
-    """The list that is spelled so, with these strings in it: only what comes and goes is touched. None where it is no
-    list of strings."""
+def _listed(spelled: str, wanted: object) -> str | None:
+    """The list that is spelled so, with these strings in it: only what comes and goes is touched. None where either is
+    no list of strings."""
+    if not isinstance(wanted, list | tuple) or not all(isinstance(item, str) for item in wanted):
+        return None
     tokens = toml_text.tokens(spelled)
     if tokens[0] != "[" or "[" in tokens[1:] or not all(token[0] in "\"'#[], \t\n" for token in tokens):
         return None
@@ -304,8 +284,8 @@ _OFF = "\nenabled = false"
 
 def step(text: str, line: int, *, up: bool) -> TextEdit | None:
     """The next (or previous) value of the key on this 1-based line; None where the line has no such value."""
-    here = list(places(text))
-    place = next((place for place in here if place.line == line and place.key), None)
+    table = _table_around(text, line)
+    place = next((place for place in table if place.line == line and place.key), None)
     if place is None:
         return None
     spelled = text[place.start : place.end]
@@ -313,7 +293,8 @@ def step(text: str, line: int, *, up: bool) -> TextEdit | None:
         value: object = tomllib.loads(f"v = {spelled}")["v"]
     except (ValueError, RecursionError):
         return None
-    new = stepped(_kind_around(text, here, place), place.key, value, up=up)
+    kind = next((text[other.start : other.end] for other in table if other.key == "kind"), "").strip("\"'")
+    new = stepped(kind if place.table == "rules" else "", place.key, value, up=up)
     return None if new == value else TextEdit(place.start, place.end, _respelled(spelled, new))
 
 
@@ -325,9 +306,9 @@ def toggle(text: str, line: int) -> TextEdit | None:
     rule = _table_around(text, line)
     if not rule or rule[0].key or rule[0].table != "rules":
         return None
-    enabled = next((place for place in rule if place.key == "enabled"), None)
-    after = next((place for place in rule if place.key == "kind"), rule[0])
-    end = text.find("\n", after.end)
+    by_key = {place.key: place for place in rule}
+    enabled = by_key.get("enabled")
+    end = text.find("\n", by_key.get("kind", rule[0]).end)
     end = len(text) if end < 0 else end
     if text.startswith(_OFF, end) and text[end + len(_OFF) :][:1] in ("", "\n"):
         return TextEdit(end, end + len(_OFF), "")
@@ -341,13 +322,6 @@ def _respelled(before: str, value: object) -> str:
     if "_" in before and isinstance(value, int):
         return f"{value:_}"
     return f"'{value}'" if before.startswith("'") else toml_text.spelled(value)
-
-
-def _kind_around(text: str, here: list[TomlPlace], place: TomlPlace) -> str:
-    """The kind of the rule that this key is of; "" outside of all rules."""
-    table = (place.table, place.number)
-    spelled = (text[other.start : other.end] for other in here if (*other[:2], other.key) == (*table, "kind"))
-    return next(spelled, "").strip("\"'") if place.table == "rules" else ""
 
 
 def _table_around(text: str, line: int) -> list[TomlPlace]:

@@ -4,9 +4,9 @@ No widget and no Textual: the views edit this document, and show it.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,24 +17,7 @@ from idbg.accelerators.registry import rules_for
 from idbg.schema.errors import AcceleratorError, BadInput, IdbgError, OutputError
 from idbg.schema.programs import NO_ACCELERATOR, Target
 from idbg.whole_file import write_whole
-from idbg_tui.panes.rules.undo import TOP, Span, UndoHistory
 from idbg_tui.state.state import Rules
-
-
-class Refusal(NamedTuple):
-    """Why the text is not in force, and its 1-based line, 0 for none."""
-
-    message: str
-    line: int
-
-
-class TakeResult(NamedTuple):
-    """The result of a text that others made: a `message` for the user; `contested` where the edits here stay instead,
-    and are to be put in force again. `opened`: it is the first one."""
-
-    message: str = ""
-    contested: bool = False
-    opened: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,32 +78,27 @@ def write_rules(path: Path, text: str) -> None:
 
 
 class RulesDocument:
-    """The one text that every view of the rules edits, with one history of undo.
+    """The one text that every view of the rules edits; the editor has what undo needs.
 
     What it becomes is posted (`unsent`); what others make of it (the file on disk, another accelerator, `$EDITOR`) is
     taken (`take`).
     """
 
     def __init__(self) -> None:
-        self.history = UndoHistory()
+        self.text = ""  # as it stands, valid or not
         self.home = RulesHome()
         self.gone = False  # the user's file was deleted
         self.in_force = ""  # the last text of the session
-        self.refused: Refusal | None = None  # why it is not this text
+        self.refused: Rules | None = None  # with the error why it is not this text
         self.warnings: tuple[RuleWarning, ...] = ()  # what is odd in it though it is valid
-        self.theirs: tuple[str, str] | None = None  # (text, path) of the file, not taken because of unsaved edits
+        self.theirs: Rules | None = None  # those of the file, not taken because of unsaved edits
         self._bases: dict[Path, RulesHome] = {}  # what each file was made of that was saved in this session
         self._homes: dict[str, RulesHome] = {}  # of texts that a pick of another accelerator left: undo goes home too
         self._sent: list[str] = []  # texts that were posted and have not come back yet
-        self._confirmed: Path | None = None  # a file that the user knows to be written over
+        self.confirmed: Path | None = None  # a file that the user knows to be written over
         self._empty_warned = False  # the user knows that a save would empty the file
 
     # ---------------------------------------------------------------- what is known
-
-    @property
-    def text(self) -> str:
-        """The text as it stands, valid or not."""
-        return self.history.text
 
     @property
     def edited(self) -> bool:
@@ -142,7 +120,7 @@ class RulesDocument:
         if self.refused is not None:
             line = self.refused.line
             # a syntax error quotes its line with the number, which stands in front already
-            message = self.refused.message.replace(f"line {line}: ", "") if line else self.refused.message
+            message = self.refused.error.replace(f"line {line}: ", "") if line else self.refused.error
             found.append(f"{f'line {line}: ' if line else ''}{message} (the last good rules stay in force)")
         if self.theirs is not None:
             found.append(f"{self.home.name} changed on disk, and has edits here: L loads the file's text")
@@ -155,58 +133,45 @@ class RulesDocument:
 
     # ---------------------------------------------------------------- what comes in
 
-    def take(self, rules: Rules, target: Target, selection: Span = TOP) -> TakeResult:
-        """Take the session's text, unless that would overwrite unsaved edits of the same file, and why it refuses it.
+    def take(self, rules: Rules, target: Target, *, fresh: bool = False) -> str:
+        """Take the session's text, or only why it is refused, and return what to flash.
 
-        The first text is where undo ends.
+        What comes back of what was posted is known, and a file that changed on disk waits while it has edits here.
+        `fresh`: it is the first text.
         """
-        taken = self._take(rules.text, rules.origin, target, selection)
-        self.refused = Refusal(rules.error, rules.line) if rules.error and rules.text == self.text else None
-        try:
-            self.warnings = warnings(self.text)
-        except AcceleratorError:
-            self.warnings = ()
-        return taken
-
-    def _take(self, text: str, origin: str, target: Target, selection: Span) -> TakeResult:
-        self.in_force = text
-        if origin == "editor" and text in self._sent:
-            del self._sent[: self._sent.index(text) + 1]
-            return TakeResult()
-        fresh, taken = self.history.is_fresh, TakeResult()
-        if origin not in ("", "editor"):
-            taken = self._from_other_source(text, origin)
-            if taken.contested:
-                return taken
-        elif fresh and text:
-            self.home = home_of_target(target)
-        self.theirs = None
-        if fresh:
-            self.history.open(text)
+        message, self.in_force = "", rules.text
+        left = self.edited and bool(self.home.origin) and rules.text != self.text
+        if rules.origin == "editor" and rules.text in self._sent:
+            del self._sent[: self._sent.index(rules.text) + 1]
+        elif left and self.home.is_file(rules.origin) and rules.text != self.home.saved:
+            self.theirs = rules
         else:
-            self.history.become(text, selection)
-        return taken._replace(opened=fresh)
+            if rules.origin not in ("", "editor"):
+                message = f"edits of {self.home.label} are one Z away" if left else ""
+                self._move(rules)
+            elif fresh and rules.text:
+                self.home = home_of_target(target)
+            self.theirs, self.text = None, rules.text
+        self.refused = rules if rules.error and rules.text == self.text else None
+        self.warnings = ()
+        with suppress(AcceleratorError):
+            self.warnings = warnings(self.text)
+        return message
 
-    def _from_other_source(self, text: str, origin: str) -> TakeResult:
-        """Let the text be from there, unless it changed on disk while it has edits here."""
+    def _move(self, rules: Rules) -> None:
+        """Let the text be from another place; undo brings the one before back."""
         before = self.home
-        left = self.edited and bool(before.origin) and text != self.text
-        if left and before.is_file(origin) and text != before.saved:
-            self.theirs = text, origin
-            return TakeResult(contested=True)
-        self._come_home(home_of(origin, text))
-        if before.origin and text != self.text:
-            self._homes |= {self.text: before, text: self.home}
-        return TakeResult(f"edits of {before.label} are one Z away" if left else "")
+        self._come_home(home_of(rules.origin, rules.text))
+        if before.origin and rules.text != self.text:
+            self._homes |= {self.text: before, rules.text: self.home}
 
-    def take_theirs(self, selection: Span = TOP) -> bool:
+    def take_theirs(self) -> bool:
         """Put the file's text in the place of the edits, which undo brings back. False if there is none to take."""
         if self.theirs is None:
             return False
-        text, origin = self.theirs
+        self.text = self.theirs.text
+        self._come_home(home_of(self.theirs.origin, self.text))
         self.theirs = None
-        self._come_home(home_of(origin, text))
-        self.history.become(text, selection)
         return True
 
     def look(self) -> bool:
@@ -253,16 +218,9 @@ class RulesDocument:
 
     def save(self) -> Path:
         """Write the text to `save_path`. Raises OutputError; then nothing has changed."""
-        path = self.save_path
-        write_rules(path, self.text)
-        self._saved(path)
-        return path
+        return self._write(self.save_path, self.text)
 
-    def confirm(self, path: Path | None) -> None:
-        """The user knows that this file would be written over; None: no file."""
-        self._confirmed = path
-
-    def save_as(self, typed: str, selection: Span = TOP) -> Path:
+    def save_as(self, typed: str) -> Path:
         """Write a new accelerator, named for its file. Raises IdbgError, with nothing written."""
         path = Path(os.path.expanduser(typed.strip()))
         if not typed.strip():
@@ -272,20 +230,19 @@ class RulesDocument:
         path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
         parse(self.text)
         mine = self.home.is_file(str(path)) and bool(self.text.strip())
-        if path.exists() and path != self._confirmed and not mine:
-            self._confirmed = path
+        if path.exists() and path != self.confirmed and not mine:
+            self.confirmed = path
             raise BadInput(f"{path} is there already", hint="enter again writes over it")
-        self._confirmed = None
-        text = edit.rename(self.text, path.stem)
-        write_rules(path, text)
-        self.history.become(text, selection)
-        self._saved(path)
-        return path
+        self.confirmed = None
+        return self._write(path, edit.rename(self.text, path.stem))
 
-    def _saved(self, path: Path) -> None:
+    def _write(self, path: Path, text: str) -> Path:
+        write_rules(path, text)
+        self.text = text
         if self.home.origin and not self.home.is_file(str(path)):
             self._bases[path.absolute()] = self.base
         self._come_home(home_of(str(path), self.text))
         if self.text in self._homes:
             self._homes[self.text] = self.home
         self.theirs = None
+        return path

@@ -8,13 +8,13 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.message import Message
 from textual.widgets import TextArea
-from textual.widgets.text_area import Edit, EditHistory, EditResult, Selection
+from textual.widgets.text_area import Edit, EditResult, Selection
 
 from idbg.accelerators.edit import step, toggle
 from idbg.accelerators.toml_text import TextEdit, difference
 from idbg.format.lexing import Lexing
 from idbg_tui.messages import CopyRequest, Flash
-from idbg_tui.panes.rules.undo import UndoHistory, location
+from idbg_tui.panes.rules.document import RulesDocument
 
 _RULE = "[[rules]]"
 _READING = {"edit", "walk", "edge", "switch"}
@@ -67,22 +67,25 @@ class TomlEditor(TextArea):
     class ModeChanged(Message):
         """Editing began or ended."""
 
-    def __init__(self, steps: UndoHistory) -> None:
-        """`steps` has the text and what it was before: others may change it too, and then call `follow`."""
+    def __init__(self, rules: RulesDocument) -> None:
+        """`rules` has the text: others may change it too, and then call `follow`."""
         super().__init__(read_only=True, show_line_numbers=True, soft_wrap=False, highlight_cursor_line=True)
-        self.steps = steps
-        self.history = _Checkpoints(steps)
-        self._showing = False  # what is shown is no edit of the user's
+        self.rules = rules
         self.cursor_blink = False
         self.match_cursor_bracket = False
         self._wrong, self._marked_at = 0, Selection()
-        self._warned: frozenset[int] = frozenset()
+        self._warned: list[int] = []
         self._lexed = "", Lexing("", "")
 
     @property
     def editing(self) -> bool:
         """Whether keys are typed into the text; while it is read they are the app's."""
         return not self.read_only
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether there is no text, and nothing to undo."""
+        return not self.text and not self.history.undo_stack
 
     def validate_selection(self, selection: Selection) -> Selection:
         """What an undone or a repeated edit selects was in another text: keep it in this one."""
@@ -96,65 +99,51 @@ class TomlEditor(TextArea):
         return super().scroll_cursor_visible(center, animate)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Change the text: whatever changes it comes through here. What is not shown, but made here, can be undone."""
-        selection = self.selection
+        """Change the text, here and in the document: the next key of a burst must find what this one made."""
         result = super().edit(edit)
-        if not self._showing:
-            removed, end = result.replaced_text, result.end_location
-            self.steps.typed(self.text, inserted=edit.text, removed=removed, selection=selection, end=end)
+        self.rules.text = self.text
         return result
 
     def undo(self) -> None:
-        """Take the last step back, and select what was selected before it; say so where there is none."""
-        step = self.steps.undo()
-        if step is None:
+        """Take the last step back; say so where there is none."""
+        if not self.history.undo_stack:
             self.post_message(Flash("nothing to undo"))
-        else:
-            self._show(step.before)
-            self.selection = Selection(*step.selection)
+            return
+        super().undo()
+        self.rules.text = self.text
 
     def redo(self) -> None:
-        """Make the step again that was undone last, with the cursor at its end; say so where there is none."""
-        step = self.steps.redo()
-        if step is None:
+        """Make the step again that was undone last; say so where there is none."""
+        if not self.history.redo_stack:
             self.post_message(Flash("nothing to redo"))
-        else:
-            self._show(step.after)
-            self.selection = Selection.cursor(step.end)
+            return
+        super().redo()
+        self.rules.text = self.text
 
     def become(self, text: str) -> None:
-        """Change the text, as one step of the undo history, with the cursor and the scroll where they were."""
-        self.steps.become(text, self.selection)
+        """Change the text, as one step of undo, with the cursor and the scroll where they were."""
+        self.rules.text = text
         self.follow()
 
     def open(self) -> None:
         """Show the text that undo ends at, from its first rule on: what stands above is known."""
-        self.load_text(self.steps.text)
+        self.load_text(self.rules.text)
         lines = self.text.split("\n")
         if _RULE in lines:
             self.move_cursor((lines.index(_RULE), 0))
             self.scroll_to(0, lines.index(_RULE), animate=False, immediate=True, force=True)
 
     def follow(self) -> None:
-        """Show what others made of the text, with the cursor and the scroll where they were."""
-        if self.text == self.steps.text:
+        """Show what others made of the text, as one step of undo, with the cursor and the scroll where they were."""
+        if self.text == self.rules.text:
             return
         scroll, cursor = self.scroll_offset, self.cursor_location
-        self._show(self.steps.text)
-        self.move_cursor(self.clamp_visitable(cursor))
+        change = difference(self.text, self.rules.text)
+        start, end = _location(self.text, change.start), _location(self.text, change.end)
+        self.history.checkpoint()
+        self.replace(change.text, start, end, maintain_selection_offset=False)
+        self.move_cursor(self.clamp_visitable(cursor))  # which ends the step
         self.scroll_to(0, scroll.y, animate=False, immediate=True)
-
-    def _show(self, text: str) -> None:
-        """Change what is different of the text that is shown."""
-        if text == self.text:
-            return
-        change, before = difference(self.text, text), self.text
-        start, end = location(before, change.start), location(before, change.end)
-        self._showing = True
-        try:
-            self.replace(change.text, start, end, maintain_selection_offset=False)
-        finally:
-            self._showing = False
 
     def go_to(self, line: int) -> None:
         """Put the cursor on this 1-based line."""
@@ -173,21 +162,17 @@ class TomlEditor(TextArea):
         """The number of the last line."""
         return self.document.line_count
 
-    def mark_wrong(self, line: int) -> None:
-        """Mark the 1-based line of an error; 0 marks none."""
-        if line != self._wrong:
-            self._wrong, self._marked_at = line, self.selection
-            self.notify_style_update()  # the public way to drop lines that were drawn before
-            self.refresh()
+    def mark(self, wrong: int, warned: list[int]) -> None:
+        """Mark the 1-based line of an error, 0 for none, and those that are valid, and odd."""
+        if (wrong, warned) == (self._wrong, self._warned):
+            return
+        before, self._wrong, self._warned = self._wrong, wrong, warned
+        self.notify_style_update()  # the public way to drop lines that were drawn before
+        self.refresh()
+        if wrong != before:
+            self._marked_at = self.selection
             self._note_place()
             self.call_after_refresh(self.show_wrong)  # its message takes lines of the editor's
-
-    def mark_warned(self, lines: frozenset[int]) -> None:
-        """Mark the 1-based lines that are valid, and odd."""
-        if lines != self._warned:
-            self._warned = lines
-            self.notify_style_update()
-            self.refresh()
 
     def _shows_wrong(self) -> bool:
         """Whether the user has not moved the cursor since the line of an error was marked."""
@@ -214,7 +199,7 @@ class TomlEditor(TextArea):
 
     def _note_place(self) -> None:
         """The cursor's line has a background of its own, which would hide that of an error."""
-        self.set_class(self.cursor_location[0] + 1 == self._wrong, "-at-error")
+        self.set_class(self.number == self._wrong, "-at-error")
 
     def on_text_area_selection_changed(self) -> None:
         self._note_place()
@@ -227,10 +212,9 @@ class TomlEditor(TextArea):
         for start, end, look in self._lexed[1].spans(line_index):
             style = self.get_component_rich_style(f"editor--look-{look}")
             text.stylize(Style(color=style.color, bold=style.bold), start, end)
-        if line_index + 1 == self._wrong:
-            text.stylize(Style(bgcolor=self.get_component_rich_style("editor--wrong").bgcolor))
-        elif line_index + 1 in self._warned:
-            text.stylize(Style(bgcolor=self.get_component_rich_style("editor--warned").bgcolor))
+        mark = "wrong" if line_index + 1 == self._wrong else "warned" if line_index + 1 in self._warned else ""
+        if mark:
+            text.stylize(Style(bgcolor=self.get_component_rich_style(f"editor--{mark}").bgcolor))
         return text
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -270,28 +254,19 @@ class TomlEditor(TextArea):
         self._apply(self._step(up))
 
     def action_switch(self) -> None:
-        self._apply(toggle(self.text, self.cursor_location[0] + 1))
+        self._apply(toggle(self.text, self.number))
 
     def action_copy_line(self) -> None:
         self.post_message(CopyRequest(self.document.get_line(self.cursor_location[0]), "1 line"))
 
     def _step(self, up: object) -> TextEdit | None:
-        return step(self.text, self.cursor_location[0] + 1, up=bool(up))
+        return step(self.text, self.number, up=bool(up))
 
     def _apply(self, change: TextEdit | None) -> None:
         if change is not None:
             self.become(change.of(self.text))
 
 
-class _Checkpoints(EditHistory):
-    """In place of Textual's history: keeps nothing, and reports to ours where a step ends (a move of the cursor)."""
-
-    def __init__(self, steps: UndoHistory) -> None:
-        super().__init__(max_checkpoints=0, checkpoint_timer=0.0, checkpoint_max_characters=0)
-        self._steps = steps
-
-    def record(self, edit: Edit) -> None:
-        """Nothing: `TomlEditor.edit` calls our history."""
-
-    def checkpoint(self) -> None:
-        self._steps.checkpoint()
+def _location(text: str, index: int) -> tuple[int, int]:
+    """The 0-based row and column of a character."""
+    return text.count("\n", 0, index), index - text.rfind("\n", 0, index) - 1

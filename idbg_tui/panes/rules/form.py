@@ -68,12 +68,8 @@ def read(text: str) -> Form:
     return Form(text, rules, lines)
 
 
-def rows(form: Form, opened: Container[tuple[str, str]]) -> list[FormRow]:
+def rows(form: Form, opened: Container[tuple[str, str]]) -> Iterator[FormRow]:
     """The rows: (rule name, "") in `opened` shows the keys of a rule, (rule name, key) what a list can hold."""
-    return list(_rows(form, opened))
-
-
-def _rows(form: Form, opened: Container[tuple[str, str]]) -> Iterator[FormRow]:
     for number, rule in enumerate(form.rules):
         yield FormRow(number, rule)
         if (rule.name, "") not in opened:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -96,27 +95,32 @@ class RuleRows(ItemList[FormRow]):
         self._counts, self._warned = counts, {self.form.at(line) for line in warned}
         self.repaint_changes()
 
+    @property
+    def text_line(self) -> int:
+        """The 1-based line of the cursor's row in the text; the first where the text does not have it."""
+        row = self.chosen
+        return (self.form.line(row) if row else 0) or 1
+
     def select_line(self, line: int) -> None:
         """Put the cursor on the rule that this 1-based line is in."""
         number, key = self.form.at(line)
         ours = [at for at, row in enumerate(self.items) if row.number == number and row.key in ("", key)]
         self.place_cursor(ours[-1 if key else 0] if ours else 0)
 
-    def select_new(self, number: int) -> None:
-        """Open a rule and put the cursor on it."""
-        if number < len(self.form.rules):
-            self._opened.add((self.form.rules[number].name, ""))
-            self._lay()
-            self.place_cursor(next(at for at, row in enumerate(self.items) if row.number == number))
+    def select_last(self) -> None:
+        """Open the last rule that is written, and put the cursor on it."""
+        rule = self.form.rules[edit.count(self.form.text) - 1]
+        self._opened.add((rule.name, ""))
+        self._lay()
+        self.place_cursor(self._place_of((rule.name, "", "")))
 
     def _lay(self) -> None:
         """Make the rows anew, with the cursor on the row where it was."""
-        rows = rule_form.rows(self.form, self._opened)
         self._names = max((len(rule.name) for rule in self.form.rules), default=0)
         self._severities = max((len(rule.severity) for rule in self.form.rules), default=0)
         summaries = (len(rule_words.summary(rule)) for rule in self.form.rules)
         self._limits = min(max(summaries, default=0), _LIMIT)
-        self.show_items(rows, self.empty)
+        self.show_items(list(rule_form.rows(self.form, self._opened)), self.empty)
 
     def key(self, item: FormRow) -> object:
         return item.place
@@ -151,7 +155,7 @@ class RuleRows(ItemList[FormRow]):
             sign += f"{rule.severity:{self._severities}} "
             room -= self._severities + 1
         start = [*start, (sign, "dim" if dim else rule.severity)]
-        return [*start, (_filled(rule_words.summary(rule), room) + " ", "dim" if dim else ""), *end]
+        return [*start, (fit(clip(rule_words.summary(rule), room), room) + " ", "dim" if dim else ""), *end]
 
     def _count(self, row: FormRow) -> Pieces:
         """ " 12 +3 -1": right-aligned, what changed in columns of its own where anything did."""
@@ -175,38 +179,34 @@ class RuleRows(ItemList[FormRow]):
 
     # ---------------------------------------------------------------- what keys do
 
-    def _changed(self, action: str, row: FormRow) -> str | None:
-        """The text that an action makes of a row; None where it changes nothing. Raises AcceleratorError."""
-        if self.wrong:
-            hint = "] goes there, Z takes the last edit back"
-            raise AcceleratorError(f"line {self.wrong} of the text has a mistake", hint=hint)
-        return _CHANGES[action][0](self.form, row)
+    def _changed(self, action: str, row: FormRow) -> str | Flash:
+        """The text that an action makes of a row; where there is none, why."""
+        change, unchanged = _CHANGES[action]
+        try:
+            if self.wrong:
+                hint = "] goes there, Z takes the last edit back"
+                raise AcceleratorError(f"line {self.wrong} of the text has a mistake", hint=hint)
+            text = change(self.form, row)
+        except AcceleratorError as error:
+            return Flash(error.in_one_line, "error")
+        return text if text is not None else Flash(unchanged.format(rule=row.rule.name))
 
     def why_off(self, action: str) -> str:
         """Why an action changes nothing where the cursor is; "" where it does, and of others."""
-        if action not in _CHANGES or (row := self.chosen) is None:
-            return ""
-        try:
-            return "" if self._changed(action, row) is not None else _unchanged(action, row)
-        except AcceleratorError as error:
-            return error.in_one_line
+        row = self.chosen
+        changed = self._changed(action, row) if action in _CHANGES and row is not None else ""
+        return changed.text if isinstance(changed, Flash) else ""
 
     def _change(self, action: str) -> bool:
         """Put the text in force that an action makes; flash why not where there is none."""
         row = self.chosen
-        if row is None:
-            return False
-        try:
-            text = self._changed(action, row)
-        except AcceleratorError as error:
-            self.post_message(Flash(error.in_one_line, "error"))
-            return False
-        if text is None:
-            self.post_message(Flash(_unchanged(action, row)))
-            return False
-        self._edit(text)
-        self.show_text(text)
-        return True
+        changed = self._changed(action, row) if row is not None else None
+        if isinstance(changed, str):
+            self._edit(changed)
+            self.show_text(changed)
+        elif changed is not None:
+            self.post_message(changed)
+        return isinstance(changed, str)
 
     def action_switch(self) -> None:
         self._change("switch")
@@ -232,7 +232,7 @@ class RuleRows(ItemList[FormRow]):
         elif row.choice or isinstance(getattr(row.rule, row.key), bool):
             self.post_message(Flash("space switches it"))
         elif has_globs(row.rule, row.key) and len(spelled(row.rule, row.key)) > _TYPED:
-            self.post_message(self.LineRequest(max(self.form.line(row), 1)))
+            self.post_message(self.LineRequest(self.text_line))
         elif self.wrong:
             self.action_switch()  # which says why nothing can be written
         else:
@@ -255,10 +255,8 @@ class RuleRows(ItemList[FormRow]):
         row = self.chosen
         if row is None:
             return
-        inner = bool(row.choice) or (row.rule.name, row.key) in self._opened
-        if row.key and not inner:
-            row = FormRow(row.number, row.rule)
-        self._fold(FormRow(row.number, row.rule, row.key), unfold=False)
+        key = row.key if row.choice or (row.rule.name, row.key) in self._opened else ""
+        self._fold(FormRow(row.number, row.rule, key), unfold=False)
 
     def _fold(self, row: FormRow, *, unfold: bool) -> None:
         place = row.rule.name, row.key
@@ -276,18 +274,8 @@ class RuleRows(ItemList[FormRow]):
             self.post_message(CopyRequest(edit.rule_text(self.form.text, row.number), "the rule"))
 
 
-def _unchanged(action: str, row: FormRow) -> str:
-    return _CHANGES[action][1].format(rule=row.rule.name)
-
-
 def _change(count: Count) -> str:
     """ " +3 -1": what the last edit changed."""
     words = [f"+{count.came:,}"] if count.came else []
     words += [f"-{count.went:,}"] if count.went else []
     return "".join(f" {word}" for word in words)
-
-
-def _filled(text: str, width: int) -> str:
-    """A sentence in exactly `width` cells."""
-    text = clip(text, max(width, 0))
-    return text + " " * (width - cell_len(text))

@@ -1,13 +1,15 @@
 """The pane Rules: the rules in force, their text, and an editor for both."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from pathlib import Path
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Static, TextArea
 
 from idbg.accelerators import edit, values
 from idbg.checking.relax import relaxed_text
@@ -15,15 +17,16 @@ from idbg.constraints import kinds
 from idbg.format.amounts import counted
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
-from idbg_tui.messages import Flash
+from idbg_tui.messages import EditorRequest, Flash, RulesChanged
+from idbg_tui.panes.prompting import PromptingPane
 from idbg_tui.panes.rules import form as rule_form
 from idbg_tui.panes.rules import summary
 from idbg_tui.panes.rules import words as rule_words
+from idbg_tui.panes.rules.document import RulesDocument
 from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.panes.rules.form import Count
 from idbg_tui.panes.rules.form_rows import RuleRows
 from idbg_tui.panes.rules.summary import RunSummary
-from idbg_tui.panes.rules.text import RuleText
 from idbg_tui.panes.rules.views import DiffRows, RelaxRows
 from idbg_tui.panes.searchable import SearchablePane
 from idbg_tui.state import queries, stages
@@ -33,11 +36,13 @@ from idbg_tui.widgets.lines import Lines, clip
 from idbg_tui.widgets.picker import Picker
 from idbg_tui.widgets.prompt import Prompt
 
-RulesView = Literal["form", "text", "relax", "diff"]
+_DEBOUNCE = 0.15  # seconds after the last key
+_LOOK = 1.0  # seconds between looks whether the file is still there
+
 Hints = tuple[tuple[str, str], ...]
 
 _COMMON: Hints = (("Z", "undo"), ("^y", "redo"), ("^s", "save"), ("S", "save as new"))
-VIEW_HINTS: dict[RulesView, Hints] = {
+VIEW_HINTS: dict[str, Hints] = {
     "form": (
         ("space", "on/off"),
         ("+ _", "value"),
@@ -70,10 +75,10 @@ VIEW_HINTS: dict[RulesView, Hints] = {
 _EDITING: Hints = (("esc", "ends editing"), ("^s", "save"), ("^z", "undo"), ("^y", "redo"))
 
 
-class RulesPane(RuleText, SearchablePane):
+class RulesPane(PromptingPane, SearchablePane):
     """The accelerator's rules as a form or as TOML, edited in place; what it would take; what was edited.
 
-    The last good rules hold while what is typed is wrong.
+    The last good rules hold while what is typed is wrong. Edits are posted once no key has come for a moment.
     """
 
     ID = "rules"
@@ -92,16 +97,31 @@ class RulesPane(RuleText, SearchablePane):
         Binding("right_square_bracket", "view(1)", "the next view", show=False),
         Binding("escape", "back", "back to the form", show=False),
         Binding("A", "add", "add a rule", show=False),
+        Binding("S", "save_as", "save as a new accelerator", show=False),
+        Binding("ctrl+s", "save", "save", show=False),
+        Binding("Z", "undo", "undo the last change", show=False),
+        Binding("ctrl+y", "redo", "redo what was undone", show=False),
+        Binding("L", "take", "take the file's text in the place of the edits (undo brings them back)", show=False),
+        Binding("e", "external", "open the rules in $EDITOR", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.document = RulesDocument()
+        self.editor = TomlEditor(self.document)
         self.form, self.relax, self.diff = RuleRows(self.editor.become), RelaxRows(), DiffRows()
         self.summary = RunSummary()
-        self.view: RulesView = "form"
+        self._views: dict[str, Widget] = {
+            "form": self.form,
+            "text": self.editor,
+            "relax": self.relax,
+            "diff": self.diff,
+        }
+        self.view = "form"
         self._state: State | None = None
         self._seen: tuple[object, ...] = ()
         self._rules_seen = -1
+        self._posting: Timer | None = None
 
     def compose(self) -> ComposeResult:
         for view, widget in self._views.items():
@@ -113,9 +133,8 @@ class RulesPane(RuleText, SearchablePane):
         yield Prompt()
         yield Static(id="status", markup=False)
 
-    @property
-    def _views(self) -> dict[RulesView, Widget]:
-        return {"form": self.form, "text": self.editor, "relax": self.relax, "diff": self.diff}
+    def on_mount(self) -> None:
+        self.set_interval(_LOOK, self._look)
 
     def shown_widget(self) -> Widget:
         return self.summary if self.is_summary else self._views[self.view]
@@ -155,11 +174,10 @@ class RulesPane(RuleText, SearchablePane):
         self._state = state
         if state.versions.rules != self._rules_seen:
             self._rules_seen = state.versions.rules
-            self.take(state)
-            refused = self.document.refused
-            self.editor.mark_wrong(refused.line if refused else 0)
-            self.editor.mark_warned(frozenset(warning.line for warning in self.document.warnings))
-            self.show_problems()
+            self._take(state)
+            refused, warned = self.document.refused, [warning.line for warning in self.document.warnings]
+            self.editor.mark(refused.line if refused else 0, warned)
+            self._show_problems()
             self.form.show_text(self.document.text)
         seen = (state.versions.rules, tuple(map(id, queries.level(state))))
         if seen != self._seen:
@@ -172,18 +190,13 @@ class RulesPane(RuleText, SearchablePane):
 
     def _show_checked(self, state: State) -> None:
         """Show what the rules find in the graphs on the screen."""
-        counts = self._counts(state)
+        graphs = queries.level(state) if state.accelerator is not None else []
+        counts = rule_form.counts((state.checks.findings(graph), state.checks.change(graph)) for graph in graphs)
         self.form.show_counts(counts, [warning.line for warning in self.document.warnings])
         self.border_subtitle = Content(self._subtitle(rule_form.total(counts)) if counts else "")
         self._show_about()
         if self.view == "relax":
-            self.relax.show_for(self._state)
-
-    def _counts(self, state: State) -> dict[str, Count]:
-        if state.accelerator is None:
-            return {}
-        graphs = queries.level(state)
-        return rule_form.counts((state.checks.findings(graph), state.checks.change(graph)) for graph in graphs)
+            self.relax.show_state(self._state)
 
     def _subtitle(self, total: Count) -> str:
         """ "12 violations (+2 -1)": what the rules find in the graphs on the screen, and what the last edit changed."""
@@ -192,15 +205,18 @@ class RulesPane(RuleText, SearchablePane):
         changed = total.change_words or (" (no change)" if edited else "")
         return f"{'edited: ' if edited else ''}{counted(total.violations, 'violation')}{changed}{where}"
 
-    def text_changed(self) -> None:
+    def _show_view(self) -> None:
+        """Show the text, and what follows from it, in the view that is shown."""
         if self.view == "form":
             self.form.show_text(self.document.text)
-            self._show_about()
+        elif self.view == "relax":
+            self.relax.show_state(self._state)
         elif self.view == "diff":
             self.diff.show_document(self.document)
+        self._show_about()
         self._show_title()
 
-    def show_problems(self) -> None:
+    def _show_problems(self) -> None:
         """What is wrong with the text, and with its file."""
         problems, document = self.document.problems(), self.document
         status = self.query_one("#status", Static)
@@ -232,56 +248,82 @@ class RulesPane(RuleText, SearchablePane):
         row, form = self.form.chosen, self.form.form
         about = self.query_one("#about", Static)
         about.display = self.view == "form" and row is not None and not self.is_summary
-        if row is None:
+        if row is None or not about.display:
             return
         words = rule_words.about(row.rule, row.key, form.text, form.lines.get((row.number, row.key), 0))
         source = rule_words.provenance(row.rule)
         width = self.content_size.width - 2  # its own is not known while it is hidden
         about.update(f"{clip(words, width)}\n{clip(source, width)}" if source else clip(words, 2 * width), layout=False)
 
+    # ---------------------------------------------------------------- what comes in, and goes out
+
+    def _take(self, state: State) -> None:
+        """Take the text that is in force, unless it would overwrite unsaved edits of the same file."""
+        fresh = self.editor.is_fresh
+        message = self.document.take(state.rules, state.target, fresh=fresh)
+        if self.document.theirs is state.rules:
+            self._post()  # what is shown here stays in force
+        elif fresh and self.document.text:
+            self.editor.open()
+        else:
+            self.editor.follow()
+        if message:
+            self.post_message(Flash(message))
+
+    def _look(self) -> None:
+        """Say it once the user's file is gone, or there again."""
+        if self.document.look():
+            self._show_problems()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Post the text once no key has come for a moment."""
+        event.stop()
+        self._stop_posting()
+        self._posting = self.set_timer(_DEBOUNCE, self._post)
+        self.document.changed()
+        self._show_view()
+
+    def _post(self) -> None:
+        """Post what is shown, unless it is what is in force already."""
+        self._posting = None
+        text = self.document.unsent()
+        if text is not None:
+            self.post_message(RulesChanged(text))
+
+    def _stop_posting(self) -> None:
+        if self._posting is not None:
+            self._posting.stop()
+            self._posting = None
+
     # ---------------------------------------------------------------- views
-
-    def action_view(self, step: int) -> None:
-        """The view before or after; form and text stay at the same rule."""
-        views = list(self._views)
-        self._turn_to(views[(views.index(self.view) + step) % len(views)])
-
-    def _turn_to(self, view: RulesView) -> None:
-        row, left = self.form.chosen, self.view
-        if view == "text":
-            line = self.form.wrong or (self.form.form.line(row) if row else 0)
-            self._go("text")
-            self.editor.go_to(line or 1)
-            return
-        self._go(view)
-        if left == "text":
-            self.form.select_line(self.editor.cursor_location[0] + 1)
 
     @property
     def views(self) -> Sequence[str]:
         return tuple(self._views)
 
     def choose_view(self, view: str) -> None:
-        self._turn_to(next(each for each in self._views if each == view))
+        """Show another view; form and text stay at the same rule."""
+        left = self.view
+        self._go(view)
+        if view == "text":
+            self.editor.go_to(self.form.wrong or self.form.text_line)
+        elif left == "text":
+            self.form.select_line(self.editor.number)
+
+    def action_view(self, step: int) -> None:
+        """The view before or after."""
+        self.choose_view(self.views[(self.views.index(self.view) + step) % len(self.views)])
+
+    def action_back(self) -> None:
+        self.choose_view("form")
 
     def why_off(self, action: str) -> str:
         return self.form.why_off(action) if self.view == "form" else ""
 
-    def action_back(self) -> None:
-        self._turn_to("form")
-
-    def _go(self, view: RulesView) -> None:
+    def _go(self, view: str) -> None:
         self.view = view
-        if view == "form":
-            self.form.show_text(self.document.text)
-        elif view == "relax":
-            self.relax.show_for(self._state)
-        elif view == "diff":
-            self.diff.show_document(self.document)
+        self._show_view()
         self._show_widgets()
-        self.HINTS = self._hints
-        self._show_about()
-        self._show_title()
         self.shown_widget().focus()
 
     # ---------------------------------------------------------------- what the views say
@@ -331,17 +373,70 @@ class RulesPane(RuleText, SearchablePane):
         self.app.push_screen(Picker("Kind of the new rule", listed, ""), add)
 
     def _add(self, kind: str) -> None:
-        edit.checked(self.document.text)
-        self.editor.become(edit.add_new(self.document.text, kind))
-        form = rule_form.read(self.document.text)
-        number = max(number for number, key in form.lines if not key)
+        self.editor.become(edit.add_new(edit.checked(self.document.text), kind))
         self.form.show_text(self.document.text)
-        self.form.select_new(number)
-        self.editor.go_to(form.lines[number, ""])
+        self.form.select_last()
+        self.editor.go_to(self.form.text_line)
         self._show_about()
 
-    def current_line(self) -> int:
-        if self.view == "text":
-            return self.editor.cursor_location[0] + 1
-        row = self.form.chosen
-        return self.form.form.line(row) or 1 if row else 1
+    def _current_line(self) -> int:
+        """The 1-based line that the user is at."""
+        return self.editor.number if self.view == "text" else self.form.text_line
+
+    def action_take(self) -> None:
+        """Show the file's text in the place of the edits; Z brings those back."""
+        if self.document.take_theirs():
+            self.editor.follow()
+            self._show_problems()
+
+    def action_external(self) -> None:
+        """Open the file itself where the text is the same; else a copy, which comes back when the editor ends."""
+        document, path, line = self.document, self.document.home.path, self._current_line()
+        if path is not None and not document.edited and not document.gone:
+            self.post_message(EditorRequest(str(path), line))
+        else:
+            self.post_message(EditorRequest(document.home.name, line, document.text))
+
+    def action_undo(self) -> None:
+        self.editor.undo()
+
+    def action_redo(self) -> None:
+        self.editor.redo()
+
+    # ---------------------------------------------------------------- files
+
+    def action_save(self) -> None:
+        """Write the file that the rules came from; of a preset, which is not ours to change, a new one in the working
+        folder, unless it would overwrite another.
+        """
+        document, path = self.document, self.document.save_path
+        if document.would_empty():
+            self.post_message(Flash(f"the rules are empty: ^s again writes that into {path}, Z undoes", "warning"))
+        elif document.would_replace():
+            self._prompt_path(f"{path} is there already: give another path, or enter writes over it", path)
+        else:
+            self.attempt(self._save)
+
+    def _save(self) -> None:
+        path = self.document.save()
+        self._saved(path, f"saved {path.absolute()}")
+
+    def action_save_as(self) -> None:
+        self._prompt_path()
+
+    def _prompt_path(self, refused: str = "", confirmed: Path | None = None) -> None:
+        self.document.confirmed = confirmed
+        suggested = f"./{self.document.home.new_path}"
+        self.prompt("Save as a new accelerator, named for its file:", suggested, self._save_as, refused)
+
+    def _save_as(self, typed: str) -> None:
+        path = self.document.save_as(typed)
+        self.editor.follow()
+        self._saved(path, f"saved: --accelerator {path} uses it")
+
+    def _saved(self, path: Path, message: str) -> None:
+        """Put what was saved in force, as the text of that file."""
+        self._stop_posting()
+        self.post_message(RulesChanged(self.document.text, str(path)))
+        self._show_problems()
+        self.post_message(Flash(message))

@@ -11,6 +11,7 @@ from textual.message import Message
 from idbg.checking.relax import Relaxation, relaxations
 from idbg.format.glyphs import MARKS, SEVERITY_SIGNS
 from idbg.schema.errors import AcceleratorError
+from idbg.schema.graphs import Graph
 from idbg.schema.violations import SEVERITIES
 from idbg_tui.messages import CopyRequest, Flash
 from idbg_tui.panes.rules.document import RulesDocument
@@ -42,25 +43,21 @@ class RelaxRows(ItemList[Relaxation]):
         self.every = False  # not only what rejects
         self._state: State | None = None
 
-    def show_relaxations(self, relaxations: list[Relaxation], empty: str) -> None:
-        """Show other changes, or why there is none; the same again scrolls nothing."""
-        if (relaxations, empty) != (self.items, self.empty):
-            self.show_items(relaxations, empty)
-
-    def show_for(self, state: State | None) -> None:
-        """Show what the graphs on the screen would take, of the chosen severities."""
+    def show_state(self, state: State | None) -> None:
+        """Show what the graphs on the screen would take, of the chosen severities; the same again scrolls nothing."""
         self._state = state
         level = queries.level(state) if state is not None and state.accelerator is not None else []
-        if state is None or not level:
-            self.show_relaxations([], sentences.why_no_graph(state) if state is not None else "no graph yet")
-            return
         severities = SEVERITIES if self.every else SEVERITIES[:1]
-        changes = relaxations([state.checks.findings(graph) for graph in level], severities)
-        self.show_relaxations(changes, self._nothing(state))
+        found = [state.checks.findings(graph) for graph in level] if state is not None else []
+        changes, empty = relaxations(found, severities), self._why_none(state, level)
+        if (changes, empty) != (self.items, self.empty):
+            self.show_items(changes, empty)
 
-    def _nothing(self, state: State) -> str:
+    def _why_none(self, state: State | None, level: list[Graph]) -> str:
         """Why the list is empty: of the stage that is shown, with what the others break."""
-        here, other = stages.names_of(queries.level(state)), sentences.other_levels(state)
+        if state is None or not level:
+            return sentences.why_no_graph(state) if state is not None else "no graph yet"
+        here, other = stages.names_of(level), sentences.other_levels(state)
         words = "no rule is broken" if self.every else "nothing is rejected"
         key = "A adds one" if self.every else "H lists the rest"
         return f"{here}: {words} {MARKS['separator']} {other}: v goes there" if other else f"{words}: {key}"
@@ -107,7 +104,7 @@ class RelaxRows(ItemList[Relaxation]):
 
     def action_severities(self) -> None:
         self.every = not self.every
-        self.show_for(self._state)
+        self.show_state(self._state)
 
     def action_copy(self) -> None:
         text = "\n".join(f"{one.rule.name}: {_change_words(one)} (removes {one.count})" for one in self.items)
@@ -123,15 +120,11 @@ class DiffRows(ItemList[str]):
 
     def show_document(self, document: RulesDocument) -> None:
         """Show what the edits changed of what they are compared with, or why that cannot be read."""
+        after, empty = document.text, f"no difference from {document.base.label}"
         try:
             before = document.base_text()
         except AcceleratorError as error:
-            self.show_diff("", "", f"nothing to compare with: {error.message}")
-            return
-        self.show_diff(before, document.text, f"no difference from {document.base.label}")
-
-    def show_diff(self, before: str, after: str, empty: str) -> None:
-        """Show what is different; where nothing is, the sentence that says so."""
+            before, empty = after, f"nothing to compare with: {error.message}"
         lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2))[2:]
         self.added = sum(line.startswith("+") for line in lines)
         self.removed = sum(line.startswith("-") for line in lines)

@@ -29,7 +29,7 @@ PRESETS = {name: registry.find(name)[0] for name in registry.names()}
 
 def every_row(form: Form) -> Iterator[FormRow]:
     opened = {(rule.name, key) for rule in form.rules for key in ("", *rule_words.keys(rule))}
-    return iter(rule_form.rows(form, opened))
+    return rule_form.rows(form, opened)
 
 
 def row_of(text: str, number: int, key: str = "", choice: str = "") -> tuple[Form, FormRow]:
@@ -97,7 +97,7 @@ def test_a_rule_has_its_keys_below_it_when_it_is_open_and_a_list_its_choices() -
     form = rule_form.read(RULES)
     assert [row.rule.name for row in rule_form.rows(form, ())] == ["alignment", "dtype", "unknown"]
     opened = {("dtype", ""), ("dtype", "allowed")}
-    rows = rule_form.rows(form, opened)
+    rows = list(rule_form.rows(form, opened))
     assert [(row.key, row.choice, row.on) for row in rows[2:5]] == [
         ("allowed", "", True),
         ("allowed", "float64", False),

@@ -7,7 +7,7 @@ import pytest
 from idbg.accelerators.registry import PRESETS
 from idbg.schema.events import RulesEdited, RulesRefused
 from idbg_tui.messages import EditorRequest, Flash
-from idbg_tui.panes.rules import text as rules_text
+from idbg_tui.panes.rules import pane as rules_pane
 from idbg_tui.panes.rules.editor import TomlEditor
 from idbg_tui.state import queries
 from tests.harness.pane_host import RULES
@@ -37,7 +37,7 @@ async def test_a_burst_of_keys_is_posted_once_when_it_is_over(bench: Bench, monk
     async with bench.app.run_test(size=(60, 20)) as pilot:
         await bench.text(pilot)
         with monkeypatch.context() as longer:
-            longer.setattr(rules_text, "_DEBOUNCE", 600.0)  # than a busy machine takes for the keys
+            longer.setattr(rules_pane, "_DEBOUNCE", 600.0)  # than a busy machine takes for the keys
             await pilot.press("g", "enter", "#", "a", "b")
             await pilot.pause(DEBOUNCE)
             assert bench.posted == []
@@ -165,6 +165,8 @@ async def test_a_change_on_disk_does_not_overwrite_unsaved_edits_until_the_user_
         assert bench.editor.text == theirs
         assert bench.state.rules.text == theirs
         assert "edited" not in bench.title
+        await bench.press(pilot, "Z")
+        assert bench.editor.text == bench.state.rules.text == "#" + RULES
 
 
 async def test_what_comes_back_from_the_users_editor_is_taken(bench: Bench) -> None:
@@ -284,6 +286,41 @@ async def test_undo_stops_at_the_text_that_was_opened(bench: Bench) -> None:
         assert bench.editor.text == RULES and bench.posted == []
         told = [message.text for message in bench.app.posted if isinstance(message, Flash)]
         assert told == ["nothing to undo"] * 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "before"),
+    [
+        ("a b z", [""]),
+        ("a home z", ["a", ""]),
+        ("a backspace z", ["", "a", ""]),
+        ("a enter z", ["a\n", "a", ""]),
+        ("a escape plus enter z", ["a", ""]),
+    ],
+)
+async def test_keys_that_follow_one_another_are_undone_together(bench: Bench, keys: str, before: list[str]) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await bench.text(pilot)
+        await bench.press(pilot, "g", "enter", *keys.split(), "escape")
+        typed = bench.editor.text
+        for text in before:
+            await bench.press(pilot, "Z")
+            assert bench.editor.text == bench.pane.document.text == text + RULES
+        await bench.press(pilot, *["ctrl+y"] * len(before))
+        assert bench.editor.text == bench.pane.document.text == typed
+
+
+async def test_undo_selects_what_was_selected_and_redo_ends_with_another_edit(bench: Bench) -> None:
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await bench.text(pilot)
+        await bench.press(pilot, "g", "enter", "shift+right", "#", "escape", "G", "Z")
+        assert bench.editor.selection == ((0, 0), (0, 1))
+        await bench.press(pilot, "ctrl+y")
+        assert bench.editor.cursor_location == (0, 1)
+        await bench.press(pilot, "Z", "g", *"jjjj", "plus", "ctrl+y")
+        assert bench.editor.text == RULES.replace("= 1 ", "= 2 ")
+        told = [message.text for message in bench.app.posted if isinstance(message, Flash)]
+        assert told == ["nothing to redo"]
 
 
 async def test_undoing_what_was_typed_in_the_last_lines_goes_back_to_the_start(bench: Bench) -> None:

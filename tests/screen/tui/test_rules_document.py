@@ -1,4 +1,4 @@
-"""Is the text of the rules what was edited, undone, saved, taken from others or refused, with no widget?"""
+"""Is the text of the rules what was edited, saved, taken from others or refused, with no widget?"""
 
 from pathlib import Path
 
@@ -6,8 +6,7 @@ import pytest
 
 from idbg.schema.errors import AcceleratorError, BadInput
 from idbg.schema.programs import Target
-from idbg_tui.panes.rules.document import RulesDocument, TakeResult
-from idbg_tui.panes.rules.undo import UndoHistory
+from idbg_tui.panes.rules.document import RulesDocument
 from idbg_tui.state.state import Rules
 from tests.harness.pane_host import RULES
 
@@ -25,106 +24,13 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def opened(origin: str) -> RulesDocument:
     document = RulesDocument()
-    assert document.take(Rules(RULES, origin), TARGET) == TakeResult(opened=True)
+    assert document.take(Rules(RULES, origin), TARGET, fresh=True) == ""
     return document
 
 
 def edit(document: RulesDocument, text: str) -> None:
-    document.history.become(text)
+    document.text = text
     document.changed()
-
-
-# undo
-
-
-class Typist:
-    """Types at the end of a text, a key a second."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.history = UndoHistory(lambda: self.seconds)
-        self.history.open("")
-
-    def key(self, inserted: str = "", *, removed: int = 0, after: float = 1.0) -> None:
-        self.seconds += after
-        text = self.history.text
-        left, gone = text[: len(text) - removed], text[len(text) - removed :]
-        column = len(left + inserted)
-        at = (0, len(text))
-        self.history.typed(left + inserted, inserted=inserted, removed=gone, selection=(at, at), end=(0, column))
-
-    def undone(self) -> list[str]:
-        texts = []
-        while step := self.history.undo():
-            texts.append(step.before)
-        return texts
-
-
-def test_keys_that_follow_one_another_are_one_step() -> None:
-    typist = Typist()
-    for key in "abc":
-        typist.key(key)
-    assert typist.undone() == [""]
-
-
-@pytest.mark.parametrize(
-    ("between", "undone"),
-    [
-        ("pause", ["a", ""]),
-        ("cursor", ["a", ""]),
-        ("delete", ["", "a", ""]),
-        ("paste", ["abcd", "a", ""]),
-        ("line", ["a\n", "a", ""]),
-    ],
-)
-def test_a_step_ends_where_the_user_did_something_else(between: str, undone: list[str]) -> None:
-    typist = Typist()
-    typist.key("a")
-    match between:
-        case "pause":
-            typist.key("b", after=2.1)
-        case "cursor":
-            typist.history.checkpoint()
-            typist.key("b")
-        case "delete":
-            typist.key(removed=1)
-        case "paste":
-            typist.key("bcd")
-        case _:
-            typist.key("\n")
-    typist.key("z")
-    assert typist.undone() == undone
-
-
-def test_a_step_is_a_hundred_characters_at_most() -> None:
-    typist = Typist()
-    for _ in range(150):
-        typist.key("a", after=0.1)
-    assert [len(text) for text in typist.undone()] == [100, 0]
-
-
-def test_what_is_undone_is_made_again_until_something_else_is_edited() -> None:
-    history = UndoHistory()
-    history.open("one")
-    history.become("two")
-    history.become("three", selection=((0, 1), (0, 2)))
-    step = history.undo()
-    assert step is not None and step.selection == ((0, 1), (0, 2)) and history.text == "two"
-    again = history.redo()
-    assert again is not None and history.text == "three" and again.end == (0, 5)
-    history.undo()
-    history.become("four")
-    assert history.redo() is None
-    assert [history.undo() is not None, history.undo() is not None, history.undo()] == [True, True, None]
-    assert history.text == "one"
-
-
-def test_what_changes_nothing_is_no_step() -> None:
-    history = UndoHistory()
-    history.open("one")
-    history.become("one")
-    history.typed("one", inserted="", removed="", selection=((0, 0), (0, 0)), end=(0, 0))
-    assert history.undo() is None
 
 
 # in force, refused
@@ -136,7 +42,7 @@ def test_an_edit_is_sent_once_and_known_when_it_comes_back() -> None:
     edit(document, FOUR)
     assert document.unsent() == FOUR and document.unsent() is None
     edit(document, "# more\n" + FOUR)
-    assert document.take(Rules(FOUR, "editor"), TARGET) == TakeResult()
+    assert document.take(Rules(FOUR, "editor"), TARGET) == ""
     assert document.text == "# more\n" + FOUR, "what was typed meanwhile stays"
     assert (document.in_force, document.edited) == (FOUR, True)
 
@@ -148,7 +54,7 @@ def test_a_refused_text_says_why_and_which_line_until_it_is_mended() -> None:
     assert document.unsent() == wrong
     document.take(Rules(wrong, "editor", "not valid TOML; line 5: multiple = x", 5), TARGET)
     assert document.problems() == ["line 5: not valid TOML; multiple = x (the last good rules stay in force)"]
-    document.history.undo()
+    edit(document, RULES)
     assert document.unsent() == RULES
     document.take(Rules(RULES, "editor"), TARGET)
     assert document.refused is None and document.problems() == []
@@ -177,23 +83,21 @@ def test_a_file_that_changed_on_disk_waits_while_it_has_edits_here(mine: Path) -
     edit(document, "# mine\n" + RULES)
     assert document.unsent() == document.text
     document.take(Rules(document.text, "editor"), TARGET)
-    assert document.take(Rules(FOUR, str(mine)), TARGET).contested
+    theirs = Rules(FOUR, str(mine))
+    assert document.take(theirs, TARGET) == "" and document.theirs is theirs
     assert document.text == "# mine\n" + RULES and "L loads the file's text" in document.problems()[0]
     assert document.unsent() == document.text, "the edits are put in force again"
     assert document.take_theirs() and not document.take_theirs()
     assert (document.text, document.edited, document.problems()) == (FOUR, False, [])
-    document.history.undo()
-    assert document.text == "# mine\n" + RULES
 
 
 def test_undo_goes_home_to_the_accelerator_that_a_pick_left(mine: Path) -> None:
     document = opened("small")
     edit(document, FOUR)
     other = RULES.replace("small", "mine")
-    assert document.take(Rules(other, str(mine)), TARGET).message == "edits of small are one Z away"
+    assert document.take(Rules(other, str(mine)), TARGET) == "edits of small are one Z away"
     assert (document.home.name, document.edited) == ("mine.toml", False)
-    document.history.undo()
-    document.changed()
+    edit(document, FOUR)
     assert (document.home.label, document.text, document.edited) == ("small", FOUR, True)
 
 
@@ -235,7 +139,7 @@ def test_a_new_accelerator_is_named_for_its_file_and_replaces_another_only_when_
     document = opened("small")
     with pytest.raises(BadInput, match="is there already"):
         document.save_as("mine")
-    document.confirm(None)
+    document.confirmed = None
     with pytest.raises(BadInput, match="is there already"):
         document.save_as("mine")
     assert document.save_as("mine") == Path("mine.toml")
