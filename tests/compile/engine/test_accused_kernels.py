@@ -16,7 +16,7 @@ from idbg.engine.kerneldiff.kernels import verdict
 from idbg.engine.kerneldiff.kernels.interpreter import NodeState, OrderedGraph
 from idbg.engine.kerneldiff.kernels.launch_references import LaunchReferences
 from idbg.engine.kerneldiff.kernels.values import ReferenceValue
-from idbg.engine.kerneldiff.kernels.verdict import Resample, judge_buffer, judge_launch
+from idbg.engine.kerneldiff.kernels.verdict import BufferVerdict, Resample, judge_buffer, judge_launch
 from idbg.reports.diff import summary
 from idbg.schema.diff import KernelError
 from tests.harness.observed_launches import first_bad, observe_model
@@ -58,7 +58,7 @@ def test_a_mean_that_cancels_accuses_no_kernel_and_hides_no_wrong_one(monkeypatc
 def test_standardised_data_in_a_batch_norm_accuses_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     model = nn.BatchNorm1d(96).train()
     assert of(observe_model(model, (standardised(),), loss=lambda out: (out * out).sum())) == []
-    monkeypatch.setattr(verdict, "_judged_again", lambda *_: inf)
+    monkeypatch.setattr(verdict, "_judged_again", lambda sides, *_: BufferVerdict(sides.error, sides.eager, inf))
     assert of(
         observe_model(nn.BatchNorm1d(96).train(), (standardised(),))
     )  # held against its own size, the mean is wrong

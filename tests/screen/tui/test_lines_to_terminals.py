@@ -53,7 +53,7 @@ def test_keys_and_resizes_leave_on_the_screen_what_a_whole_drawing_does(terminal
             terminal.idle()
         terminal.press(choice.choice(KEYS))
         if number % 6 == 5:
-            terminal.idle()
+            terminal.idle(1.0)  # a first view is imported between two frames
             before = terminal.text
             terminal.press("\x0c")
             terminal.idle()

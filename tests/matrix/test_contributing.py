@@ -11,6 +11,8 @@ from textwrap import dedent
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ROOMS = ("core", "docs", "idbg_tui", "tests/harness", "tests/real_programs", "themes", "tools")
 MOST_FILES = 6
@@ -26,7 +28,6 @@ def written(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
 def test_the_kind_of_decision_of_the_page_is_added_with_six_files(tmp_path: Path) -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = page.partition("## Add a kind of decision in five minutes")[2].partition("\n## ")[0]
