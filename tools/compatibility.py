@@ -147,13 +147,13 @@ def loaded(text: str) -> dict[str, Any]:
     return found
 
 
-def sentence(said: dict[str, Any]) -> str:
+def sentence(report: dict[str, Any]) -> str:
     """Why a comparison did not pass."""
-    if said.get("verdict") == "passed":
+    if report.get("verdict") == "passed":
         return ""
-    failed = [each["name"] for each in [*said.get("outputs", ()), *said.get("gradients", ())] if not each["passed"]]
-    causes = (said.get("failure") or {}).get("message", ""), said.get("not_comparable"), said.get("not_judged")
-    reasons = [*(cause for cause in causes if cause), said.get("blame") or "", ", ".join(failed[:3])]
+    failed = [each["name"] for each in [*report.get("outputs", ()), *report.get("gradients", ())] if not each["passed"]]
+    causes = (report.get("failure") or {}).get("message", ""), report.get("not_comparable"), report.get("not_judged")
+    reasons = [*(cause for cause in causes if cause), report.get("blame") or "", ", ".join(failed[:3])]
     return "; ".join(reason for reason in reasons if reason)[:400]
 
 
@@ -190,7 +190,7 @@ def measure(program: str, device: str, limit: float = 300, threads: int = 1, cac
             ran, out, err = run(command, folder, ours, limit)
             counted = loaded((folder / "counts.json").read_text()) if (folder / "counts.json").exists() else {}
         figures = {key: counted[key] for key in ("graphs", "breaks", "device_bytes") if key in counted}
-        said = {} if way == "plain" else loaded(out)
+        report = {} if way == "plain" else loaded(out)
         if way == "plain":
             lines = out.splitlines()
             if ran.status:
@@ -198,25 +198,25 @@ def measure(program: str, device: str, limit: float = 300, threads: int = 1, cac
                 return Row(
                     note=f"{missing[1]} is not installed" if missing else f"fails without idbg: {last_line(err)}"
                 )
-        failed = not said and way != "plain"  # a crash: it wrote no JSON
-        printed = said.get("output", err if way == "diff" else out)
+        failed = not report and way != "plain"  # a crash: it wrote no JSON
+        printed = report.get("output", err if way == "diff" else out)
         missing_line = lacking(lines, printed)
         other = f"plain alone prints {missing_line!r}" if missing_line is not None else ""
         rows[way] = msgspec.structs.replace(
             ran,
             **figures,
             same_output=missing_line is None and (bool(counted) or not lines),
-            verdict=said.get("verdict", ""),
-            note="; ".join(filter(None, (ran.note or (last_line(err) if failed else note(way, said)), other))),
+            verdict=report.get("verdict", ""),
+            note="; ".join(filter(None, (ran.note or (last_line(err) if failed else note(way, report)), other))),
         )
     return Row(plain=rows["plain"], run=rows["run"], diff=rows["diff"])
 
 
-def note(way: str, said: dict[str, Any]) -> str:
+def note(way: str, report: dict[str, Any]) -> str:
     """How many graph breaks `idbg run` lists, or why a comparison did not pass; else what was written instead."""
-    if way == "diff" and "verdict" in said:
-        return sentence(said)
-    return f"lists {len(said['breaks'])} graph breaks" if "breaks" in said else str(said or "")[:300]
+    if way == "diff" and "verdict" in report:
+        return sentence(report)
+    return f"lists {len(report['breaks'])} graph breaks" if "breaks" in report else str(report or "")[:300]
 
 
 def checked_instructions(folder: Path) -> Path:
